@@ -32,9 +32,11 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	}
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(len(pages))
+	const usual = 64 // bytes of a position
+	scratch := make([]byte, 0, usual)
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
 	for i, row := range pages {
-		w.known[i] = keep(w.State.Rows.Of(row))
+		w.known[i] = keep(w.State.Rows.Of(row, scratch))
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
 	if w.inOrder = increasing; !increasing {

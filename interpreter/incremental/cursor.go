@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,11 +48,16 @@ const mostText = 1000
 
 // Parse reads a cursor. The error says what it is in place of the type.
 func Parse(as CursorType, value any) (Cursor, error) {
+	return ParseInto(nil, as, value)
+}
+
+// ParseInto is Parse, and appends the position to what positions has: the cursors of many rows need one slice.
+func ParseInto(positions []byte, as CursorType, value any) (Cursor, error) {
 	cursor := Cursor{Value: expression.Of(value)}
 	if as == Token {
 		return cursor, nil
 	}
-	position, ok := position(as, value)
+	position, ok := appendPosition(positions, as, value)
 	if !ok {
 		if text, isText := value.(string); isText && as == Text {
 			return Cursor{}, fmt.Errorf("a string of %d bytes is too long for a cursor, which has at most %d", len(text), mostText)
@@ -61,7 +67,7 @@ func Parse(as CursorType, value any) (Cursor, error) {
 		}
 		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
 	}
-	cursor.Position = position
+	cursor.Position = slices.Clip(position[len(positions):])
 	return cursor, nil
 }
 
@@ -81,23 +87,27 @@ func shown(value any) string {
 	return text
 }
 
-func position(as CursorType, value any) ([]byte, bool) {
+// appendPosition appends the position of a cursor; ok is false for what is none of this type.
+func appendPosition(to []byte, as CursorType, value any) (longer []byte, ok bool) {
 	text, isText := value.(string)
 	switch as {
 	case Time:
 		at, ok := expression.ParseTime(strings.TrimSpace(text))
-		return timePosition(at), isText && ok
+		return appendTime(to, at), isText && ok
 	case Date:
 		day, err := time.Parse(time.DateOnly, text)
-		return integerPosition(day.Unix() / secondsPerDay), isText && err == nil
+		return appendInteger(to, day.Unix()/secondsPerDay), isText && err == nil
 	case Integer:
 		n, ok := integer(value)
-		return integerPosition(n), ok
+		return appendInteger(to, n), ok
 	case Text:
-		return []byte(text), isText && len(text) <= mostText
+		if to == nil {
+			to = []byte{} // an empty text has a position too
+		}
+		return append(to, text...), isText && len(text) <= mostText
 	case Token:
 	}
-	return nil, false
+	return to, false
 }
 
 const secondsPerDay = 24 * 60 * 60
@@ -131,8 +141,10 @@ func appendInteger(position []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(position, uint64(n)^1<<63)
 }
 
-func timePosition(at time.Time) []byte {
-	return binary.BigEndian.AppendUint32(appendInteger(make([]byte, 0, timeBytes), at.Unix()), uint32(at.Nanosecond()))
+func timePosition(at time.Time) []byte { return appendTime(make([]byte, 0, timeBytes), at) }
+
+func appendTime(to []byte, at time.Time) []byte {
+	return binary.BigEndian.AppendUint32(appendInteger(to, at.Unix()), uint32(at.Nanosecond()))
 }
 
 // Bytes of the positions of days and times.

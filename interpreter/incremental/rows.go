@@ -20,13 +20,13 @@ var (
 // HashLength is 128 bits: two rows with the same hash would be taken for one.
 const HashLength = 16
 
-// Of is what distinguishes a row that a page has contributed.
-func (r *RowIdentity) Of(row any) (known KnownRow) {
+// Of is what distinguishes a row that a page has contributed. Its position is in scratch, where that has room.
+func (r *RowIdentity) Of(row any, scratch []byte) (known KnownRow) {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
 		return KnownRow{Hash: hashOf(nil, row), Position: belowToken}
 	}
 	cursor, _ := Member(row, r.CursorPath)
-	if at, ok := position(r.Type, cursor); ok {
+	if at, ok := appendPosition(scratch[:0], r.Type, cursor); ok {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {

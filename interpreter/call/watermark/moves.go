@@ -40,7 +40,7 @@ func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 	if !s.movesByPage() {
 		return nil
 	}
-	return w.move(w.Largest, s.Book.StateHome(s.Step) != nil)
+	return w.move(w.Largest, s.home != nil)
 }
 
 // End is how a call ends that keeps a state.

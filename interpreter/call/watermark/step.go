@@ -21,6 +21,7 @@ type StatefulStep struct {
 	Policies page.Policies
 	// After says that sinks follow those of the policies.
 	After bool
+	home  *playbook.Sink // whose database keeps the state; nil where Temporal does
 }
 
 // StepOf is the step of a source; nil where its calls keep no state.
@@ -28,7 +29,9 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 	if source.Sink != nil || source.Step.Incremental == nil {
 		return nil
 	}
-	return &StatefulStep{Source: source, Section: source.Step.Incremental, Policies: policies, After: after}
+	return &StatefulStep{
+		Source: source, Section: source.Step.Incremental, Policies: policies, After: after, home: source.Book.StateHome(source.Step),
+	}
 }
 
 // inFull reports whether the run has the step read everything again.
@@ -113,11 +116,10 @@ func (s *StatefulStep) placed(request interpreter.StateInput, now time.Time) int
 // Home is the sink whose database keeps the state, without what it writes; nil where
 // Temporal keeps it.
 func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
-	home := s.Book.StateHome(s.Step)
-	if home == nil {
+	if s.home == nil {
 		return nil
 	}
-	input, fixed := s.Target(home, s.Policies, now)
+	input, fixed := s.Target(s.home, s.Policies, now)
 	if !fixed {
 		return nil
 	}
@@ -126,14 +128,10 @@ func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
 
 // isHome reports whether a sink writes to the database that keeps the state.
 func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
-	home := s.Book.StateHome(s.Step)
-	if home == nil {
-		return false
+	if s.home == nil || s.home == sink {
+		return s.home != nil
 	}
-	if home == sink {
-		return true
-	}
-	at, fixed := s.Target(home, s.Policies, now)
+	at, fixed := s.Target(s.home, s.Policies, now)
 	other, alsoFixed := s.Target(sink, s.Policies, now)
 	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
 		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
