@@ -22,7 +22,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	pages := w.contributed(in)
+	pages := in.Contributed()
 	if len(pages) != len(w.Rows) {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
@@ -32,11 +32,9 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	}
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(len(pages))
-	const usual = 64 // bytes of a position
-	scratch := make([]byte, 0, usual)
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
-	for i, row := range pages {
-		w.known[i] = keep(w.State.Rows.Of(row, scratch))
+	for i, row := range w.State.Rows.All(pages) {
+		w.known[i] = keep(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
 	if w.inOrder = increasing; !increasing {
@@ -144,14 +142,6 @@ func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
 		}
 		return slices.Clip(known)
 	}
-}
-
-// contributed are the rows of the page that is written.
-func (w *TableWrite) contributed(in interpreter.ToolInput) []any {
-	if in.Args != nil && in.Result != nil {
-		return incremental.Contributed(in.Result.Data)
-	}
-	return in.Rows()
 }
 
 // Number is the number of a row among those that were to be written, from 1.
