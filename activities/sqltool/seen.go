@@ -52,7 +52,7 @@ func (w *TableWrite) knownTo() (end []byte) {
 		if position := positionOf(row); bytes.Compare(position, end) > 0 {
 			end = position
 		}
-		if w.inOrder && w.State.Rows.Type != incremental.Text { // the known rows of some texts are not in the order of their positions
+		if w.inOrder && ordersKnownRows(w.State.Rows.Type) {
 			break
 		}
 	}
@@ -220,7 +220,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 		seen.Kept = slices.Concat(rows[:first], rows[kept:])
 	}
 	dated := rows[first:]
-	if len(dated) > 1 && w.Rows.Type != incremental.Text {
+	if len(dated) > 1 && ordersKnownRows(w.Rows.Type) {
 		dated = [][]byte{dated[0], dated[len(dated)-1]}
 	}
 	for _, row := range dated {
@@ -233,8 +233,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	return seen
 }
 
-// extend has the positions of a chunk begin and end no later and no earlier than that of a row. Rows of texts with a NUL may
-// not be in the order of their positions.
+// extend has the positions of a chunk begin and end no later and no earlier than that of a row.
 func (s *RowLookup) extend(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
@@ -272,7 +271,7 @@ func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 		case row[stateBytes] != withCursor, len(s.Tied) > 0 && bytes.Equal(position, s.From):
 			rest = append(rest, row)
 			continue
-		case of.Type == incremental.Text && hasNUL(position):
+		case !ordersKnownRows(of.Type) && hasNUL(position):
 			return
 		case block.First == nil:
 			block.First = position
@@ -301,8 +300,11 @@ func (s *RowLookup) findTied() {
 	}
 }
 
-// hasNUL reports whether a text has a NUL, which is what a position ends with: the known rows of such texts are not in the order of
-// their positions.
+// ordersKnownRows reports whether known rows are in the order of their positions. A position ends with a NUL, which a text may
+// have too: its rows may come before those of a smaller one.
+func ordersKnownRows(of incremental.CursorType) bool { return of != incremental.Text }
+
+// hasNUL reports whether the text of a position has a NUL.
 func hasNUL(position []byte) bool {
 	return bytes.IndexByte(position[stateBytes+1:], 0) < len(position)-stateBytes-2
 }
