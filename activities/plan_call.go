@@ -93,7 +93,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 		one := plan
 		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
 		one.Emptied = state.Emptied
-		one.ReadsFrom = incremental.Before(section.Type, state.Watermark, section.Lag).Value
+		one.ReadsFrom = state.ReadsFrom(section.Type, section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 			one.ReadsFrom = section.Initial().Value
 		}
@@ -184,7 +184,7 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 			s.plan.Problem = refused.Message
 			return false
 		}
-		output.Claimed.Watermark = state.Watermark
+		output.Claimed = incremental.Claimed{Watermark: state.Watermark, KnownFrom: state.KnownFrom}
 	}
 	of.StateAnswered(output, s.now)
 	return true

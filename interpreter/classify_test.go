@@ -175,6 +175,7 @@ func TestClassifySQLState(t *testing.T) {
 		"40001": interpreter.ClassRetryable, // serialization_failure
 		"40P01": interpreter.ClassRetryable, // deadlock_detected
 		"53300": interpreter.ClassRetryable, // too_many_connections
+		"25P03": interpreter.ClassRetryable, // idle_in_transaction_session_timeout
 		"57P01": interpreter.ClassRetryable, // admin_shutdown
 		"57014": interpreter.ClassRetryable, // query_canceled
 		"23505": interpreter.ClassFinal,     // unique_violation

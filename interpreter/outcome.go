@@ -345,9 +345,10 @@ func ClassifyHTTP(status int, limited bool) Class {
 
 // retryableStates are the SQLSTATE classes that may pass when tried again:
 // connection exceptions, transaction rollbacks, insufficient resources and
-// operator intervention, and of their states a lock that was not available in time
+// operator intervention, and of their states a lock that was not available in time, and
+// a transaction that was silent for too long
 // (PostgreSQL manual, appendix A).
-var retryableStates = []string{"08", "40", "53", "57", "55P03"}
+var retryableStates = []string{"08", "40", "53", "57", "55P03", "25P03"}
 
 // protocolViolation is 08P01: a statement that takes no parameters was given
 // some. It belongs to the connection class and yet is permanent.

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
@@ -38,6 +40,13 @@ func newStateSetCommand(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.setState(args, o) },
 	}
 	o.add(command)
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && strings.ContainsAny(unknown.GetSpecifiedName(), "0123456789") {
+			return usageError("%w; a VALUE below 0 comes last, after --: %s state set --yes -- FILE STEP -5", err, terminal.Program())
+		}
+		return err
+	})
 	return command
 }
 
@@ -69,6 +78,9 @@ func (a *app) setState(args []string, o *stateChange) error {
 // parseCursor reads a watermark as the rows of a step have it.
 func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor, error) {
 	var value any = text
+	if section.Type == incremental.Time {
+		value = strings.TrimSpace(text)
+	}
 	_, initialIsText := section.InitialValue.(string)
 	if section.Type == incremental.Token || section.Type == incremental.Integer && !initialIsText {
 		var err error

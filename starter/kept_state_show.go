@@ -40,7 +40,7 @@ type stateDocument struct {
 func newStateDocument(of keptStep, state incremental.State, now time.Time) stateDocument {
 	section := of.step.Incremental
 	doc := documentOf(state, section.Type, of.keptBy(), now)
-	doc.Step, doc.ReadsFrom = of.name, incremental.Before(section.Type, state.Watermark, section.Lag).Value
+	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Type, section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.Initial().Value
 	}

@@ -38,6 +38,24 @@ func TestSetOfWhatIsToCome(t *testing.T) {
 	}
 }
 
+// TestSetOfATime: the source gets the time as it stands, without space around it.
+func TestSetOfATime(t *testing.T) {
+	t.Parallel()
+	times := &playbook.Incremental{Type: incremental.Time, InitialValue: "2024-01-01T00:00:00Z"}
+	cursor, err := parseCursor(times, " 2024-03-01T00:00:05Z ")
+	require.NoError(t, err)
+	require.Equal(t, "2024-03-01T00:00:05Z", cursor.Value.Data)
+}
+
+// TestSetOfANegativeValue: a value that looks like a flag is an error that says how it is written.
+func TestSetOfANegativeValue(t *testing.T) {
+	t.Parallel()
+	command := newStateSetCommand(&app{})
+	command.SetArgs([]string{"orders.yaml", "-5"})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	require.ErrorContains(t, command.Execute(), "a VALUE below 0 comes last, after --: starter state set --yes -- FILE STEP -5")
+}
+
 // TestStateText: the run that claimed a state last need not be the one that moved it.
 func TestStateText(t *testing.T) {
 	t.Parallel()

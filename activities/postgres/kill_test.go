@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -9,14 +10,17 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // cutter is a proxy that cuts a connection at a statement: before the server has it, or once the server
@@ -28,6 +32,8 @@ type cutter struct {
 	left   int // statements until the cut; 0 for none
 	before bool
 	sent   []string // statements
+	// frozen is closed where a connection stays open and passes nothing on any more, in place of being cut.
+	frozen chan struct{}
 }
 
 func newCutter(t *testing.T, server string) *cutter {
@@ -71,6 +77,15 @@ func (c *cutter) fired() bool {
 	fired := c.left == 0
 	c.left = 0
 	return fired
+}
+
+// unarm is how many statements were left until the cut, which is made no more.
+func (c *cutter) unarm() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.left
+	c.left = 0
+	return left
 }
 
 // statement counts one, and says whether it is the one at which the connection is cut.
@@ -139,6 +154,10 @@ func (c *cutter) pass(client, server net.Conn) {
 		c.keep(head[0], body)
 		if kinds == 1 && (head[0] == 'Q' || head[0] == 'S' || head[0] == 'c') { // a query, the end of a statement, or of COPY
 			switch at, before := c.statement(); {
+			case at && c.frozen != nil:
+				close(c.frozen)
+				_, _ = io.Copy(io.Discard, client)
+				return
 			case at && before:
 				return
 			case at:
@@ -276,4 +295,28 @@ func (k *killTest) disturbed(t *testing.T, db *testenv.Database, pg tooltest.SQL
 		require.Equal(t, states[i+1], k.state(t, db), "call %d, statement %d", i, n)
 	}
 	return cutter.fired()
+}
+
+// TestFrozenWriterKeepsNoState: the lock of a worker that freezes within its transaction is released, and another one gets the state.
+func TestFrozenWriterKeepsNoState(t *testing.T) {
+	t.Parallel()
+	db := testenv.Postgres(t)
+	cutter := newCutter(t, db.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	frozen, other := pgStates(t, cutter.url).Keeper, pgStates(t, db.URL).Keeper
+	claim := func(by tool.StateKeeper, holder string) error {
+		in := tooltest.Complete(interpreter.ToolInput{Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "orders"})}, "postgres")
+		_, err := by.ClaimState(ctx, in, incremental.Claim{Name: "orders", Holder: holder, Source: tooltest.Source})
+		return err
+	}
+	require.NoError(t, claim(frozen, "first"))
+	cutter.arm(1000, true)
+	require.NoError(t, claim(frozen, "second"))
+	made := 1000 - cutter.unarm()
+	cutter.frozen = make(chan struct{})
+	cutter.arm(made, true) // its last statement commits
+	go func() { _ = claim(frozen, "third") }()
+	<-cutter.frozen
+	require.NoError(t, claim(other, "fourth"))
 }

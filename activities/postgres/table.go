@@ -80,9 +80,9 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	var options pgx.TxOptions
+	options := writes
 	if w.Staged() { // who waited for others reads what they have done
-		options.IsoLevel = pgx.ReadCommitted
+		options.BeginQuery = beginCommitted
 	}
 	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn)}
@@ -117,6 +117,17 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	}
 	return result, err
 }
+
+// The beginnings of transactions that change something. A worker that freezes within one, or whose host is lost, keeps its locks
+// for no longer than its attempt counts: the server ends a transaction that hears nothing. In one message, they need no round trip
+// of their own.
+const (
+	release        = "; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+	begin          = "begin" + release
+	beginCommitted = "begin isolation level read committed" + release
+)
+
+var writes = pgx.TxOptions{BeginQuery: begin}
 
 // tableTx is a transaction for the rows of a table.
 type tableTx struct {

@@ -1,6 +1,7 @@
 package sqltool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ func (d *Dialect) StateTables() []NewTable {
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
 				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
-				", known_to " + d.Bytes + ")",
+				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -113,12 +114,16 @@ type storedState struct {
 	found     incremental.Cursor
 	holder    string
 	lastWrite int
+	// knownFrom is where rows begin that are known if they were written, and key what distinguishes them; nil of a state that
+	// knows none, or all.
+	knownFrom []byte
+	key       *string
 }
 
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at") + ", emptied"
+		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
@@ -128,8 +133,11 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key); err != nil {
 		return s, err
+	}
+	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, ofState(s.Name, withCursor)); s.key != nil {
+		s.KnownFrom = s.knownFrom
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
@@ -206,7 +214,8 @@ func claimState(
 		return claimed, err
 	}
 	if state.holder == claim.Holder {
-		return incremental.Claimed{Watermark: state.found}, nil
+		state.Watermark = state.found
+		return state.claimed(claim), nil
 	}
 	if !state.Watermark.IsZero() {
 		if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
@@ -226,14 +235,58 @@ func claimState(
 			return incremental.Claimed{Refused: withoutTable(state.State, table)}, nil
 		}
 	}
+	if refused, err := ofAnotherKey(ctx, tx, state, claim); refused != nil || err != nil {
+		return incremental.Claimed{Refused: refused}, err
+	}
 	if err := keepMoves(ctx, tx, state); err != nil {
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+" WHERE name = $1",
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows))
-	return incremental.Claimed{Watermark: state.Watermark}, err
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim))
+	return state.claimed(claim), err
+}
+
+// claimed is the state as a claim finds it.
+func (s *storedState) claimed(claim incremental.Claim) incremental.Claimed {
+	claimed := incremental.Claimed{Watermark: s.Watermark}
+	if claim.Inserts {
+		claimed.KnownFrom = s.knownFrom
+	}
+	return claimed
+}
+
+// rowKey is what distinguishes rows of a claim, as its column has it; nil where the sink does not insert.
+func rowKey(claim incremental.Claim) any {
+	if !claim.Inserts {
+		return nil
+	}
+	text, _ := json.Marshal(claim.Key) //nolint:errchkjson // texts
+	return string(text)
+}
+
+// ofAnotherKey is why a claim is refused whose key would not recognize the rows that the state knows, nil where it may have the state.
+func ofAnotherKey(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim) (*incremental.Refusal, error) {
+	if !claim.Inserts || state.key == nil || *state.key == rowKey(claim) {
+		return nil, nil
+	}
+	var kept []string
+	if err := json.Unmarshal([]byte(*state.key), &kept); err != nil {
+		return nil, err
+	}
+	for _, of := range knownRows {
+		var refused *incremental.Refusal
+		err := tx.Query(ctx, "SELECT 1 FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2 LIMIT 1",
+			[]any{ofState(claim.Name, withoutCursor), ofState(claim.Name, behindRows)}, func(func(...any) error) error {
+				refused = incremental.OfAnotherKey(state.Name, kept, claim.Key)
+				return nil
+			})
+		if refused != nil || err != nil {
+			return refused, err
+		}
+	}
+	return nil, nil
 }
 
 // beginAnew has a state without rows begin anew. Were its watermark kept, a call that reads
@@ -251,7 +304,7 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	if err := forgetRows(ctx, tx, state.Name); err != nil {
 		return anew, err
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL WHERE name = $1", state.Name)
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL, known_from = NULL, row_key = NULL WHERE name = $1", state.Name)
 	anew.State = incremental.State{Name: state.Name}
 	return anew, err
 }
@@ -397,7 +450,7 @@ func (s moveShape) setFloor(floor, begin string) string {
 	if !s.sweeps {
 		return ", floor = " + least
 	}
-	return ", floor_before = " + least + ", floor = " + floor
+	return ", floor_before = " + least + ", floor = " + floor + ", known_from = " + s.dialect.Greatest + "(coalesce(known_from, " + floor + "), " + floor + ")"
 }
 
 // knownRows are the tables of known rows, in the order in which they are changed, with the columns that order them.
@@ -528,7 +581,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		return err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = '', run = '', last_write = 0, watermark = $2, position = $3, "+
-		"found_watermark = $2, found_position = $3, rows_written = 0, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
+		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
 		change.Name, watermark, position)
 	return err
 }

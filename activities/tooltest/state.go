@@ -44,7 +44,7 @@ func (s States) Run(t *testing.T) {
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
 		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "blocks": rowsInBlocks, "ordered pages": orderedPages,
-		"tied pages": tiedPages, "known when claimed": knownWhenClaimed,
+		"tied pages": tiedPages, "known when claimed": knownWhenClaimed, "known from": rowsKnownFrom, "another key": rowsOfAnotherKey,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -156,7 +156,7 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
 		return
 	}
-	c.state.Watermark = c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed.Watermark)
+	c.state.Watermark = c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed)
 	c.begin(now)
 }
 

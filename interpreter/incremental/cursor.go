@@ -171,22 +171,49 @@ func Before(as CursorType, c Cursor, lag Lag) Cursor {
 	}
 	switch as {
 	case Time:
-		at := timeAt(c.Position).Add(-time.Duration(lag))
-		return Cursor{Value: expression.Of(at.Format(time.RFC3339Nano)), Position: timePosition(at)}
+		return c.at(as, timePosition(timeAt(c.Position).Add(-time.Duration(lag))))
 	case Date:
-		day := time.Unix((integerAt(c.Position)-int64(lag))*secondsPerDay, 0).UTC()
-		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: integerPosition(day.Unix() / secondsPerDay)}
+		return c.at(as, integerPosition(integerAt(c.Position)-int64(lag)))
 	case Integer:
 		n := integerAt(c.Position)
-		n = max(n, math.MinInt64+int64(lag)) - int64(lag)
-		less := any(int(n))
-		if _, isText := c.Value.Data.(string); isText {
-			less = fmt.Sprint(n)
-		}
-		return Cursor{Value: expression.Of(less), Position: integerPosition(n)}
+		return c.at(as, integerPosition(max(n, math.MinInt64+int64(lag))-int64(lag)))
 	case Text, Token:
 	}
 	return c
+}
+
+// NotBelow is a cursor, or the one at a position that is larger.
+func NotBelow(as CursorType, c Cursor, position []byte) Cursor {
+	if c.Position == nil || bytes.Compare(position, c.Position) <= 0 {
+		return c
+	}
+	return c.at(as, position)
+}
+
+// at is the cursor of a type at a position, in the form of c.
+func (c Cursor) at(as CursorType, position []byte) Cursor {
+	var value any
+	switch as {
+	case Time:
+		value = timeAt(position).Format(time.RFC3339Nano)
+	case Date:
+		value = time.Unix(integerAt(position)*secondsPerDay, 0).UTC().Format(time.DateOnly)
+	case Integer:
+		n := integerAt(position)
+		if value = int(n); isString(c.Value.Data) {
+			value = fmt.Sprint(n)
+		}
+	case Text:
+		value = string(position)
+	case Token:
+		return c
+	}
+	return Cursor{Value: expression.Of(value), Position: position}
+}
+
+func isString(value any) bool {
+	_, is := value.(string)
+	return is
 }
 
 // At is the cursor of a time, for types that have one.

@@ -3,6 +3,7 @@ package incremental
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,9 @@ type Claim struct {
 	// Full says that the call reads everything again: a state whose table has no rows begins
 	// anew with it, where another claim is refused.
 	Full bool `json:"full,omitempty"`
+	// Inserts says that the call's sink leaves out rows that come again, and Key what distinguishes those, as in RowIdentity.
+	Inserts bool     `json:"inserts,omitempty"`
+	Key     []string `json:"key,omitempty"`
 }
 
 // Claimed is the state that a call has claimed; kept in workflow history.
@@ -33,6 +37,9 @@ type Claimed struct {
 	// Watermark is the state's when the holder claimed it first; zero for one that has not
 	// moved.
 	Watermark Cursor `json:"watermark,omitzero"`
+	// KnownFrom is the position below which rows that were written are no longer known; nil where there is none, and of a
+	// claim whose sink does not insert.
+	KnownFrom []byte `json:"known_from,omitempty"`
 	// Refused says why the call cannot have the state; nil where it has it.
 	Refused *Refusal `json:"refused,omitempty"`
 }
@@ -115,6 +122,13 @@ type State struct {
 	Rows      int64          `json:"rows,omitempty"` // that its last call has written
 	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
+	// KnownFrom is that of Claimed, for the sink of the last claim.
+	KnownFrom []byte `json:"known_from,omitempty"`
+}
+
+// ReadsFrom is where the next call of a step with the lag reads from; zero for a state that has not moved.
+func (s State) ReadsFrom(as CursorType, lag Lag) Cursor {
+	return NotBelow(as, Before(as, s.Watermark, lag), s.KnownFrom)
 }
 
 // StateChange is one change of a state, in its history.
@@ -148,6 +162,21 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
 		"the state %q%s belongs to another source (%s). Give the step a `state` of its own, such as a template "+
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
+}
+
+// OfAnotherKey is why a claim is refused whose key distinguishes rows in another way than those that the state knows.
+func OfAnotherKey(state string, kept, claimed []string) *Refusal {
+	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+		"the state %q distinguishes its rows by %s, and the step by %s: rows that come again would be inserted twice. Write the former key, "+
+			"or use mode: upsert. Where rows may be inserted twice, `starter state set` to where the state is accepts the other key",
+		state, shownKey(kept), shownKey(claimed))}
+}
+
+func shownKey(key []string) string {
+	if len(key) == 0 {
+		return "the whole row"
+	}
+	return "key " + strings.Join(key, ", ")
 }
 
 func (s SourceIdentity) path() string { return cmp.Or(s.CursorPath, "a token") }

@@ -80,12 +80,25 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 	if step.Loop != nil && step.Sink != nil {
 		sinks = append(sinks, step.Sink)
 	}
+	return pb.intoTable(sinks, func(mode string) bool { return mode == "insert" })
+}
+
+// InsertsRows reports whether a sink of a step's calls leaves out rows that come again, as none does whose mode takes them.
+func (pb *Playbook) InsertsRows(step *Step) bool {
+	return pb.intoTable(step.successSinks(), keepsRows) != nil
+}
+
+// keepsRows reports whether a sink with the mode leaves rows as they are that its table has.
+func keepsRows(mode string) bool { return mode != "upsert" && mode != modeReplace }
+
+// intoTable is the first sink into a table with such a mode, nil for none.
+func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 	for _, sink := range sinks {
 		if sink.Action == nil {
 			continue
 		}
 		action := pb.Resolve(sink.Action)
-		if mode, known := action.mode(); action.writesTable() && known && mode == "insert" {
+		if mode, known := action.mode(); action.writesTable() && known && is(mode) {
 			return sink
 		}
 	}
@@ -96,14 +109,8 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 // take the place of, also one of steps that are written out within a step; nil for none.
 func (pb *Playbook) WritesOnce() *Sink {
 	for _, step := range pb.Steps {
-		for _, sink := range step.successSinks() {
-			if sink.Action == nil {
-				continue
-			}
-			action := pb.Resolve(sink.Action)
-			if mode, known := action.mode(); action.writesTable() && known && mode != "upsert" && mode != modeReplace {
-				return sink
-			}
+		if sink := pb.intoTable(step.successSinks(), keepsRows); sink != nil {
+			return sink
 		}
 		if step.Action != nil && step.Action.Inline != nil {
 			if sink := step.Action.Inline.WritesOnce(); sink != nil {

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/workflows"
 )
 
 // changing answers rows from a number on, two a page.
@@ -148,6 +149,33 @@ func TestRowsComeOnce(t *testing.T) {
 			require.Equal(t, []string{"2026-01-01", "2026-01-03", "2026-01-03"}, api.since[:3])
 		})
 	}
+}
+
+// TestLagIsWidened: a run with a larger lag, or another key, than the run before inserts no row twice.
+func TestLagIsWidened(t *testing.T) {
+	t.Parallel()
+	const sink = "tool: postgres, auth: pg, table: orders"
+	w := newWorld(t)
+	db := w.database()
+	w.work()
+	db.Exec(t, createKept)
+	api := newChanging(t, change(1, "2026-01-02T00:00:00Z"), change(2, "2026-01-02T12:00:00Z"), change(3, "2026-01-03T00:00:00Z"))
+	workload := map[string]any{"api": api.url}
+	run := func(words string, ends interpreter.Status) workflows.Result {
+		t.Helper()
+		return w.endsAs(w.start(w.kept(pagesInto(sink, words)), workload), ends)
+	}
+	require.Empty(t, run("key: id", interpreter.Completed).Warnings)
+	api.add(change(4, "2026-01-03T06:00:00Z"))
+	widened := run("key: id, lag: 36h", interpreter.Completed)
+	require.Equal(t, "1 2 3 4", keptIDs(w, db))
+	require.Contains(t, strings.Join(widened.Warnings, "\n"), "rows are read from 2026-01-03T00:00:00Z on and not from 2026-01-01T12:00:00Z")
+	api.add(change(5, "2026-01-05T06:00:00Z"), change(6, "2026-01-03T05:00:00Z"))
+	require.NotEmpty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings)
+	require.Empty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings, "the watermark has moved by more than the lag")
+	require.Equal(t, []string{"2026-01-01", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-03T18:00:00Z"}, api.since)
+	require.Contains(t, run("key: [id, at], lag: 36h", interpreter.Failed).Error.Message, "distinguishes its rows by key id, and the step by key id, at")
+	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(keptIDs(w, db)))
 }
 
 // TestWatermarkBehindTheSink: a sink that fails leaves the watermark where it was.

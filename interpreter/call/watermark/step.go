@@ -22,6 +22,8 @@ type StatefulStep struct {
 	// After says that sinks follow those of the policies.
 	After bool
 	home  *playbook.Sink // whose database keeps the state; nil where Temporal does
+	// inserts says that a sink leaves out rows that come again.
+	inserts bool
 }
 
 // StepOf is the step of a source; nil where its calls keep no state.
@@ -31,6 +33,7 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 	}
 	return &StatefulStep{
 		Source: source, Section: source.Step.Incremental, Policies: policies, After: after, home: source.Book.StateHome(source.Step),
+		inserts: source.Book.InsertsRows(source.Step),
 	}
 }
 
@@ -86,17 +89,23 @@ func (s *StatefulStep) ofElement(group string) (string, error) {
 func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
 	return s.placed(interpreter.StateInput{
 		Group: pending.Group,
-		Claim: &incremental.Claim{Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull()},
+		Claim: &incremental.Claim{
+			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(),
+			Inserts: s.inserts, Key: s.Section.Key,
+		},
 	}, now)
 }
 
 // Claimed is the state that a claim has given.
-func (s *StatefulStep) Claimed(pending Pending, holder string, found incremental.Cursor) *Watermark {
-	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: found}
-	own.Value = incremental.Before(s.Section.Type, own.Found, s.Section.Lag)
+func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed) *Watermark {
+	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: claimed.Watermark}
 	if own.Found.IsZero() || s.inFull() {
 		own.Value = s.Section.Initial()
+		return &own
 	}
+	state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
+	own.Value = state.ReadsFrom(s.Section.Type, s.Section.Lag)
+	own.LessLag = !own.Value.Equal(incremental.Before(s.Section.Type, own.Found, s.Section.Lag))
 	return &own
 }
 

@@ -25,6 +25,8 @@ type Watermark struct {
 	Found incremental.Cursor  `json:"found,omitzero"`
 	Value incremental.Cursor  `json:"value,omitzero"`
 	At    *incremental.Cursor `json:"at,omitempty"`
+	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
+	LessLag bool `json:"less_lag,omitempty"`
 	// The rest is of the pages since the call began or was restarted. Largest is the largest
 	// cursor that is not later than the call's start; Newest is the largest of all of earlier
 	// pages, which only row_order asc needs.
@@ -62,7 +64,7 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	if w == nil {
 		return nil
 	}
-	own := Watermark{Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At}
+	own := Watermark{Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At, LessLag: w.LessLag && !full}
 	if full {
 		own.Value = section.Initial()
 	}
@@ -98,6 +100,12 @@ func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncrem
 func (w *Watermark) Warnings(section *playbook.Incremental, where string) (warnings []string) {
 	if w == nil {
 		return nil
+	}
+	if w.LessLag {
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: `lag` was smaller in earlier runs, so rows are read from %s on and not from %s: "+
+				"earlier ones that were written are no longer recognized, and would be inserted twice; `starter state set` has them read nevertheless",
+			where, w.Value.Text(), incremental.Before(section.Type, w.Found, section.Lag).Text()))
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(
