@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -14,6 +15,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // hostedCall is one call of Drive.
@@ -320,6 +322,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 // write makes an attempt to write, with a ledger entry where the call is not sure.
 func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
+		beginToDistinguish(input)
 		if s.note = s.of.noteFor(input); s.note == nil {
 			return sinkFirst, nil
 		}
@@ -370,6 +373,19 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 func (s *hostedSink) leave() sinkEnd {
 	s.of.call.SinkLeft(s.sink)
 	return sinkLeft
+}
+
+// beginToDistinguish has the rows of a write distinguished on another processor, while its note is made.
+func beginToDistinguish(in interpreter.ToolInput) {
+	if in.State == nil || in.State.Rows == nil {
+		return
+	}
+	rows := in.State.Rows
+	rows.Begun = sync.OnceValue(func() []incremental.KnownRow { return rows.Distinguish(in.Contributed()) })
+	go func() {
+		defer func() { _ = recover() }() // the write panics as well, where that is reported
+		rows.Begun()
+	}()
 }
 
 // noteFor is the note of the write that is due, nil where its sink takes none or

@@ -118,6 +118,14 @@ func (in ToolInput) Rows() []any {
 	return []any{v}
 }
 
+// Contributed are the rows of the page that a sink writes, whatever its args make of them.
+func (in ToolInput) Contributed() []any {
+	if in.Args != nil && in.Result != nil {
+		return incremental.Contributed(in.Result.Data)
+	}
+	return in.Rows()
+}
+
 // ToolResult is the result of an attempt that has not failed; kept in workflow history.
 type ToolResult struct {
 	// Turn is how many seconds the attempt waited for its turn under a rate limit before

@@ -90,7 +90,7 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 	m := migrate.File(file)
 	result := migrated{
 		File: name, Changed: m.Changed(), Problems: problems(m.Problems), Text: string(m.Text),
-		Changes: lists.Map(m.Changes, func(c migrate.Change) change { return changeAt(c.Pos, c.What) }),
+		Changes: lists.Map(m.Changes, func(c source.Change) change { return changeAt(c.Pos, c.What) }),
 	}
 	if options.write && result.Changed {
 		if err := overwrite(name, m.Text); err != nil {

@@ -36,7 +36,8 @@ func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column
 	return nil, errNotAtOnce
 }
 
-// writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
+// writeAtOnce makes a usual write in one round trip, whose statements are one transaction as they are sent up to one Sync. After
+// an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
 	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
@@ -53,7 +54,6 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
-	batch.Queue("begin")
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
 	follows, err := queueLedger(batch, first, settled, session)
@@ -64,12 +64,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
 		return nil
 	})
-	batch.Queue("commit")
 	session.prepared.prepare(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-		if !conn.IsClosed() && conn.PgConn().TxStatus() != idleTransaction {
-			_, _ = conn.Exec(ctx, "rollback")
-		}
 		if session.prepared.lost(ctx, conn, err) {
 			return interpreter.ToolResult{}, errNotAtOnce
 		}

@@ -22,7 +22,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	pages := w.contributed(in)
+	pages := in.Contributed()
 	if len(pages) != len(w.Rows) {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
@@ -32,11 +32,9 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	}
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(len(pages))
-	const usual = 64 // bytes of a position
-	scratch := make([]byte, 0, usual)
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
-	for i, row := range pages {
-		w.known[i] = keep(w.State.Rows.Of(row, scratch))
+	for i, row := range w.State.Rows.All(pages) {
+		w.known[i] = keep(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
 	if w.inOrder = increasing; !increasing {
@@ -54,7 +52,7 @@ func (w *TableWrite) knownTo() (end []byte) {
 		if position := positionOf(row); bytes.Compare(position, end) > 0 {
 			end = position
 		}
-		if w.inOrder && w.State.Rows.Type != incremental.Text { // the known rows of some texts are not in the order of their positions
+		if w.inOrder && ordersKnownRows(w.State.Rows.Type) {
 			break
 		}
 	}
@@ -146,14 +144,6 @@ func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
 	}
 }
 
-// contributed are the rows of the page that is written.
-func (w *TableWrite) contributed(in interpreter.ToolInput) []any {
-	if in.Args != nil && in.Result != nil {
-		return incremental.Contributed(in.Result.Data)
-	}
-	return in.Rows()
-}
-
 // Number is the number of a row among those that were to be written, from 1.
 func (w *TableWrite) Number(i int) int {
 	if w.numbers == nil {
@@ -230,7 +220,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 		seen.Kept = slices.Concat(rows[:first], rows[kept:])
 	}
 	dated := rows[first:]
-	if len(dated) > 1 && w.Rows.Type != incremental.Text {
+	if len(dated) > 1 && ordersKnownRows(w.Rows.Type) {
 		dated = [][]byte{dated[0], dated[len(dated)-1]}
 	}
 	for _, row := range dated {
@@ -243,8 +233,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	return seen
 }
 
-// extend has the positions of a chunk begin and end no later and no earlier than that of a row. Rows of texts with a NUL may
-// not be in the order of their positions.
+// extend has the positions of a chunk begin and end no later and no earlier than that of a row.
 func (s *RowLookup) extend(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
@@ -282,7 +271,7 @@ func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 		case row[stateBytes] != withCursor, len(s.Tied) > 0 && bytes.Equal(position, s.From):
 			rest = append(rest, row)
 			continue
-		case of.Type == incremental.Text && hasNUL(position):
+		case !ordersKnownRows(of.Type) && hasNUL(position):
 			return
 		case block.First == nil:
 			block.First = position
@@ -311,8 +300,11 @@ func (s *RowLookup) findTied() {
 	}
 }
 
-// hasNUL reports whether a text has a NUL, which is what a position ends with: the known rows of such texts are not in the order of
-// their positions.
+// ordersKnownRows reports whether known rows are in the order of their positions. A position ends with a NUL, which a text may
+// have too: its rows may come before those of a smaller one.
+func ordersKnownRows(of incremental.CursorType) bool { return of != incremental.Text }
+
+// hasNUL reports whether the text of a position has a NUL.
 func hasNUL(position []byte) bool {
 	return bytes.IndexByte(position[stateBytes+1:], 0) < len(position)-stateBytes-2
 }

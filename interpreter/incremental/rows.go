@@ -47,6 +47,24 @@ func (r *RowIdentity) Of(row any, scratch []byte) (known KnownRow) {
 	return known
 }
 
+// All are what distinguishes rows.
+func (r *RowIdentity) All(rows []any) []KnownRow {
+	if r.Begun != nil {
+		return r.Begun()
+	}
+	return r.Distinguish(rows)
+}
+
+// Distinguish finds what distinguishes rows.
+func (r *RowIdentity) Distinguish(rows []any) []KnownRow {
+	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)
+	for i, row := range rows {
+		known[i] = r.Of(row, positions[len(positions):])
+		positions = append(positions, known[i].Position...)
+	}
+	return known
+}
+
 func hashOf(position []byte, parts ...any) [HashLength]byte {
 	digest := expression.SumWith(position, parts...)
 	return [HashLength]byte(digest[:HashLength])

@@ -16,18 +16,12 @@ import (
 
 // Migration is a file with its older forms rewritten.
 type Migration struct {
-	Text    []byte   // the file as it should be; the original where nothing changes
-	Changes []Change // in the order of the original
+	Text    []byte          // the file as it should be; the original where nothing changes
+	Changes []source.Change // in the order of the original
 	// Problems are what stays as it is, because it cannot be rewritten without a
 	// change of meaning, and what keeps the file from being read. Their places
 	// are those of the original.
 	Problems source.Diagnostics
-}
-
-// Change is one thing that was rewritten.
-type Change struct {
-	Pos  source.Position // in the original
-	What string
 }
 
 // Changed reports whether the text differs from the original.
@@ -58,7 +52,7 @@ func File(file *source.File) *Migration {
 	m.labels()
 	m.words()
 	m.Problems.Sort()
-	slices.SortStableFunc(m.Changes, func(a, b Change) int { return a.Pos.Compare(b.Pos) })
+	slices.SortStableFunc(m.Changes, func(a, b source.Change) int { return a.Pos.Compare(b.Pos) })
 	return &m.Migration
 }
 
@@ -94,7 +88,7 @@ func (m *migrator) rewrite(change func(e extent, root *yaml.Node) ([]edit, bool)
 }
 
 func (m *migrator) changed(pos source.Position, what string) {
-	m.Changes = append(m.Changes, Change{Pos: pos, What: what})
+	m.Changes = append(m.Changes, source.Change{Pos: pos, What: what})
 }
 
 func (m *migrator) problem(pos source.Position, code, message string) {

@@ -74,3 +74,9 @@ func (f *File) Edited(edits []Edit) []byte {
 	}
 	return append(text, f.data[at:]...)
 }
+
+// Change is one thing that was rewritten in a file.
+type Change struct {
+	Pos  Position
+	What string
+}

@@ -6,23 +6,15 @@ package mend
 import (
 	"fmt"
 
-	"reprise/interpreter/lists"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
 
-// Rewrite is one thing that was rewritten.
-type Rewrite struct {
-	Pos  source.Position // in the text as it was by then
-	Code string          // of the diagnostic, "" for an older form
-	What string
-}
-
 // Result is a file with what could be mended.
 type Result struct {
 	Text    []byte
-	Changes []Rewrite
+	Changes []source.Change // places are in the text as it was by then
 }
 
 // Check finds the problems of a text.
@@ -42,7 +34,7 @@ func File(file *source.File, check Check) Result {
 			break
 		}
 		for _, e := range edits {
-			result.Changes = append(result.Changes, Rewrite{Pos: e.Of.Pos, Code: e.Of.Code, What: fmt.Sprintf("%s in place of %s", e.New, e.Of.Fix.Old)})
+			result.Changes = append(result.Changes, source.Change{Pos: e.Of.Pos, What: fmt.Sprintf("%s in place of %s", e.New, e.Of.Fix.Old)})
 		}
 		result.Text = next
 	}
@@ -52,7 +44,5 @@ func File(file *source.File, check Check) Result {
 // Older rewrites the older forms of a file, as `starter migrate` does.
 func Older(file *source.File) Result {
 	migration := migrate.File(file)
-	return Result{Text: migration.Text, Changes: lists.Map(migration.Changes, func(change migrate.Change) Rewrite {
-		return Rewrite{Pos: change.Pos, What: change.What}
-	})}
+	return Result{Text: migration.Text, Changes: migration.Changes}
 }
