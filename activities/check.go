@@ -3,10 +3,14 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"time"
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -68,4 +72,41 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		result.Warnings = append(result.Warnings, tool.CutText(warning, tool.MaxMessage))
 	}
 	return result, nil
+}
+
+// CheckRun is Check for a run that begins: it also finds out whether this worker has the connections that
+// sinks of the run are certain to need.
+func (c *Catalogue) CheckRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+	result, err := c.Check(ctx, in)
+	if err != nil || result.Count > 0 {
+		return result, err
+	}
+	book, err := interpreter.Load(in.Name, in.Source)
+	if err != nil {
+		return result, nil //nolint:nilerr // the run reports it
+	}
+	files := maps.Clone(in.Files)
+	for _, file := range result.Files {
+		if files == nil {
+			files = map[string]string{}
+		}
+		files[file.Name] = file.Source
+	}
+	workload, _ := in.Workload.Data.(map[string]any)
+	checked, err := c.CheckSinks(ctx, call.StartConnections(book, workload, files, time.Now()))
+	result.Sinks = &checked
+	return result, err
+}
+
+// CheckSinks finds out whether this worker has some connections. It does not connect.
+func (c *Catalogue) CheckSinks(_ context.Context, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck, _ error) {
+	for _, sink := range sinks {
+		checked.Names = lists.Add(checked.Names, sink.Auth)
+	}
+	if err := c.hasConnections(sinks); err != nil {
+		checked.Names, checked.Missing = nil, &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
+		}
+	}
+	return checked, nil
 }

@@ -22,7 +22,7 @@ const (
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
-	RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
+	RecallActivity, SettleActivity, SinksActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

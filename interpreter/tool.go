@@ -326,7 +326,20 @@ type CheckResult struct {
 	// that begins the run works them out: one with other rules of zones would come to others.
 	Partition *partition.Partition `json:"partition,omitempty"`
 	Identity  string               `json:"identity,omitempty"`
+	// Sinks is what the worker knows of the connections of sinks; nil where it was not requested.
+	Sinks *SinkCheck `json:"sinks,omitempty"`
 }
+
+// SinkCheck says which connections of sinks a worker has; kept in workflow history.
+type SinkCheck struct {
+	Names []string `json:"names,omitempty"` // of those that were found
+	// Missing says which one the worker does not have, nil for none.
+	Missing *ErrorObject `json:"missing,omitempty"`
+}
+
+// SinksActivity is the name of the local activity that looks for the connections of sinks; its argument
+// is a list of SinkConnection and its result a SinkCheck.
+const SinksActivity = "sinks"
 
 // RecordedFile is a playbook as a worker's folder had it when a run began; kept in
 // workflow history.

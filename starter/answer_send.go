@@ -115,7 +115,7 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	if err != nil {
 		return answerDocument{}, err
 	}
-	if workers == 0 {
+	if workers.Count == 0 {
 		return t.keep(ctx)
 	}
 	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,6 +174,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 		err := a.withRun(flags, args, func(ctx context.Context, s *session, found runs.Found) error {
 			there = true
 			run := s.client.GetWorkflow(ctx, found.WorkflowID, found.RunID)
+			s.taskQueue = cmp.Or(found.TaskQueue, s.taskQueue) // its workers are those that answer
 			if link := s.link(run.GetID(), run.GetRunID()); link != "" {
 				a.notef("%s: %s", run.GetID(), link)
 			}

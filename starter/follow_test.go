@@ -161,3 +161,29 @@ func TestFollowingPollsLess(t *testing.T) {
 	require.Positive(t, queries)
 	require.LessOrEqual(t, queries, looks(time.Since(began))+1)
 }
+
+// TestFollowSaysWhatIsMissing: a run whose worker is away says so with the command that starts one, and
+// that a worker answers once one does: a log would else end with what is no longer so.
+func TestFollowSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.sleeps("10m")
+	d.awaits(id, 1, 1)
+	d.stop()
+	ctx, leave := context.WithCancel(t.Context())
+	var said voice
+	var following sync.WaitGroup
+	following.Go(func() {
+		Main(ctx, []string{"follow", id, "--address", d.env.Address, "--namespace", d.env.Namespace}, Streams{Out: &said, Err: &said})
+	})
+	shows := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(said.String(), text) }, patience, 20*time.Millisecond, "%q", text)
+	}
+	shows("no worker of task queue \"" + d.queue + "\" answers\n  to start one: worker --address " + d.env.Address)
+	shows("--task-queue " + d.queue + "\n")
+	d.work()
+	shows("  a worker answers\n  ask awaits an answer")
+	leave()
+	following.Wait()
+}

@@ -218,7 +218,7 @@ func (s *session) needsWorker(ctx context.Context, why string) error {
 		return nil
 	}
 	workers, err := s.runs().Workers(ctx, s.taskQueue)
-	if err == nil && workers == 0 {
+	if err == nil && workers.Count == 0 {
 		err = withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and %s", s.taskQueue, why))
 	}
 	return err

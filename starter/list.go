@@ -84,11 +84,17 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		return err
 	}
 	s.runs().Positions(ctx, list.Runs)
+	s.runs().FindAbsent(ctx, &list, time.Now())
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, list)
 	}
 	if err := a.writeRuns(list, time.Now()); err != nil {
 		return err
+	}
+	for _, queue := range list.NoWorker {
+		waiting := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.TaskQueue == queue })
+		a.notef("note: no worker polls the task queue %q of %s", queue, terminal.Count(len(waiting), "open run"))
+		a.advisef("%s", render.StartWorker(queue, s.flags))
 	}
 	if link := s.runsLink(); link != "" {
 		a.notef("in the web UI: %s", link)

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -48,6 +49,12 @@ type observer struct {
 	idle map[string]bool
 	// held says that something was paused at the last poll.
 	held bool
+	// unserved says that no worker answered at the last poll, since when the run waits for one.
+	unserved      bool
+	unservedSince time.Time
+	// queued is what the run waits for in its queue, as it was at queuedAt.
+	queued   *runs.QueuePosition
+	queuedAt time.Time
 }
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
@@ -75,10 +82,9 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	if err != nil {
 		return o.workers(ctx, err)
 	}
-	o.failures = 0
-	lines := o.control(progress.Control)
+	lines := append(o.answered(), o.control(progress.Control)...)
 	if ticket := progress.Ticket; ticket.Waits() {
-		return append(lines, line{key: "queue", text: "queued under the concurrency key " + terminal.Visible(ticket.Name.Key)}), nil
+		return append(lines, o.queueLines(ctx, ticket)...), nil
 	}
 	for _, record := range progress.Steps {
 		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
@@ -118,33 +124,85 @@ func (o *observer) control(control interpreter.Control) []line {
 	return []line{{key: "control", text: text}}
 }
 
-// workers says after a query without an answer whether there are workers.
+// queueInterval is how often at most a run is looked for in its queue: each time takes up to four calls
+// to the server.
+const queueInterval = 5 * time.Second
+
+// queueLines describe what a run waits for that is queued, and what would help it.
+func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line {
+	now := time.Now()
+	if o.queued == nil || now.Sub(o.queuedAt) >= queueInterval {
+		run := queue.Member{WorkflowID: o.run.GetID()}
+		o.queued, _ = o.reader().Queued(ctx, run, o.session.taskQueue, ticket) // without an answer the key is known
+		o.queuedAt = now
+	}
+	texts := render.Queue(o.queued, now)
+	lines := []line{{
+		key: "queue", text: "queued " + texts[0],
+		live: "queued for " + terminal.Duration(now.Sub(ticket.Since)) + " " + texts[0],
+	}}
+	for i, text := range texts[1:] {
+		lines = append(lines, line{key: fmt.Sprint("queue ", i), text: text})
+	}
+	if absent := o.queued.Absent; absent != nil {
+		lines = append(lines, line{key: "queue worker", text: render.StartWorker(absent.TaskQueue, o.session.flags)})
+	}
+	return lines
+}
+
+// answered says once that a worker answers after none did.
+func (o *observer) answered() []line {
+	o.failures = 0
+	if !o.unserved {
+		return nil
+	}
+	o.unserved = false
+	return []line{{key: "worker", text: "a worker answers"}}
+}
+
+// workers says after a query without an answer whether there are workers, and how to start one.
 func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error) {
-	listening, err := o.listens(ctx)
+	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
 	if err != nil && (ctx.Err() != nil || connect.Unreachable(err)) {
 		return nil, err // so nothing is known of workers
 	}
 	o.failures++
+	now, text := time.Now(), ""
 	switch {
-	case err == nil && !listening:
-		return workerLine("waiting for a worker on task queue %q", o.session.taskQueue), nil
+	case err == nil && workers.Away(now):
+		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.taskQueue)
 	case o.failures > mostFailed:
-		return workerLine("no worker of task queue %q answers", o.session.taskQueue), nil
+		text = fmt.Sprintf("no worker of task queue %q answers", o.session.taskQueue)
+	default:
+		return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 	}
-	return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
+	if !o.unserved {
+		o.unserved, o.unservedSince = true, o.waitsSince(ctx, workers, now)
+	}
+	return []line{
+		{key: "worker", text: text, live: text + ", for " + terminal.Duration(now.Sub(o.unservedSince).Round(time.Second))},
+		{key: "start worker", text: render.StartWorker(o.session.taskQueue, o.session.flags)},
+	}, nil
+}
+
+// waitsSince is since when a run waits for a worker: as long as a task does, else since the last poll.
+func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now time.Time) time.Time {
+	if found, err := o.reader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
+		return found.TaskSince
+	}
+	if !workers.LastPoll.IsZero() {
+		return workers.LastPoll
+	}
+	return now
 }
 
 // errUnanswered says that the server passed a query on and no worker answered.
 var errUnanswered = errors.New("no worker answers")
 
-func workerLine(format, taskQueue string) []line {
-	return []line{{key: "worker", text: fmt.Sprintf(format, taskQueue)}}
-}
-
-// listens reports whether the server knows of workers.
+// listens reports whether workers poll.
 func (o *observer) listens(ctx context.Context) (bool, error) {
 	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
-	return workers > 0, err
+	return !workers.Away(time.Now()), err
 }
 
 // waitsAlone reports whether all there is to say of a visit is what its call waits for.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
 	"reprise/interpreter/playbook"
@@ -128,6 +129,7 @@ func (a *app) runWith(options *runOptions, plans func(context.Context, *session)
 	if options.detach {
 		if listened, err := newObserver(s, run).listens(ctx); err == nil && !listened {
 			a.notef("note: no worker listens on task queue %q; the run waits for one", s.taskQueue)
+			a.advisef("%s", render.StartWorker(s.taskQueue, s.flags))
 		}
 		return a.reportStart(s, run, options.output)
 	}

@@ -56,6 +56,8 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return r.finish(ctx)
 	case input.Reprocess != nil:
 		return r.reprocess(ctx, branches)
+	case r.Sinks != nil && r.Sinks.Missing != nil && len(r.Earlier) == 0: // an earlier run may have written already
+		r.fail(r.Sinks.Missing)
 	}
 	return r.execute(ctx, branches)
 }
@@ -71,7 +73,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		if err != nil {
 			return nil, err
 		}
-		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer), Identity: answer.Identity}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer), Identity: answer.Identity, Sinks: answer.Sinks}
 		input.State.Run.Partition = answer.Partition
 	}
 	book, err := interpreter.Load(input.Name, input.Source)

@@ -108,14 +108,16 @@ type RunState struct {
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names, as the
 	// validation found them.
-	Files    map[string]string   `json:"files,omitempty"`
-	Control  interpreter.Control `json:"control,omitzero"`
-	Data     interpreter.Data    `json:"data"`
-	Routing  interpreter.Routing `json:"routing"`
-	Records  []StepRecord        `json:"records,omitempty"`
-	Warnings []string            `json:"warnings,omitempty"`
-	Last     expression.Value    `json:"last,omitzero"`
-	Partial  bool                `json:"partial,omitempty"`
+	Files map[string]string `json:"files,omitempty"`
+	// Sinks is what workers have said of the connections of sinks, nil for nothing.
+	Sinks    *interpreter.SinkCheck `json:"sinks,omitempty"`
+	Control  interpreter.Control    `json:"control,omitzero"`
+	Data     interpreter.Data       `json:"data"`
+	Routing  interpreter.Routing    `json:"routing"`
+	Records  []StepRecord           `json:"records,omitempty"`
+	Warnings []string               `json:"warnings,omitempty"`
+	Last     expression.Value       `json:"last,omitzero"`
+	Partial  bool                   `json:"partial,omitempty"`
 	// DeadLetters counts the iterations that failed.
 	DeadLetters int `json:"dead_letters,omitempty"`
 	// Reprocessed counts the loops of a reprocess that have ended; Failure is that

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -63,6 +64,9 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	if result := r.earlierResult(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}
+	if missing := r.checkSinks(ctx, call.Config(), record); missing != nil {
+		return *missing
+	}
 	r.continues(ctx, record, task, call)
 	result := r.makeCall(ctx, record, task, call)
 	if call.View().Stopped {
@@ -70,6 +74,33 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	}
 	r.keepStep(start.Step, record, r.print(task, call, result.Meta.StartedAt), result)
 	return result
+}
+
+// checkSinks fails a step before it begins whose sink at its end has a connection that no attempt would
+// find missing. Each connection is looked for once in a run.
+func (r *run) checkSinks(ctx workflow.Context, config *call.Config, record *StepRecord) *interpreter.CallResult {
+	if r.Sinks == nil { // a worker of an older build has begun the run
+		return nil
+	}
+	unknown := lists.Filter(config.LateConnections(workflow.Now(ctx)), func(sink interpreter.SinkConnection) bool {
+		return !slices.Contains(r.Sinks.Names, sink.Auth)
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	to := toLocal(interpreter.SinksActivity, checkTimeout, "looks for connections of "+config.Step.Name)
+	checked, err := send[interpreter.SinkCheck](ctx, to, unknown, "the connections of sinks")
+	if err != nil {
+		checked.Missing = AttemptError(err)
+	}
+	if checked.Missing == nil {
+		r.Sinks.Names = append(r.Sinks.Names, checked.Names...)
+		return nil
+	}
+	return &interpreter.CallResult{
+		Status: interpreter.StatusError, Error: checked.Missing,
+		Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
+	}
 }
 
 // makeCall runs the call of a step to its end.
@@ -139,6 +170,9 @@ func (r *run) loop(
 	}
 	if result := r.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
+	}
+	if missing := r.checkSinks(ctx, input.Task.Call(r.book, step, call.Snapshot{}, nil).Config(), record); missing != nil {
+		return *missing
 	}
 	result := r.makeLoop(ctx, start, scope, args, record, input)
 	r.keepStep(step, record, print, result)

@@ -126,7 +126,7 @@ func (c *Call) Next(now time.Time) Command {
 		}
 		input.Turn = c.state.Turn
 		if input.Place == "" && input.Page == 1 && input.Attempt == 1 {
-			input.Sinks = c.config.sinkConnections()
+			input.Sinks = c.config.sinkConnections(now)
 		}
 		return Command{Kind: DoAttempt, Input: input}
 	case head.Await != nil:

@@ -62,20 +62,6 @@ func (c *Config) target(sink *playbook.Sink, now time.Time) SinkTarget {
 	return target
 }
 
-// sinkConnections are the connections that sinks of the call name, without those that templates decide.
-func (c *Config) sinkConnections() (all []interpreter.SinkConnection) {
-	for _, sink := range c.All() {
-		auth := c.Book.Resolve(sink.Action).Auth
-		if auth == nil || !auth.Constant() {
-			continue
-		}
-		all = append(all, interpreter.SinkConnection{
-			Auth: auth.Raw, Place: sink.Place, At: fmt.Sprintf("%s:%s", c.Book.File.Name, auth.Position(0)),
-		})
-	}
-	return all
-}
-
 // placeNodes are what says where an action goes, and how.
 func placeNodes(action *playbook.Action) []*playbook.Node {
 	nodes := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })

@@ -72,6 +72,12 @@ func FixedPlace(sink *Action, policies []*Policy) bool {
 	return sink.Field(FieldStatement) == nil && sink.placeNaming(attemptNames(policies)...) == nil
 }
 
+// FixedAuth reports whether the connection of a sink does not depend on what only exists after an
+// attempt, of a call with these policies.
+func FixedAuth(sink *Action, policies []*Policy) bool {
+	return sink.Auth != nil && !sink.Auth.Names(attemptNames(policies)...)
+}
+
 // attemptNames are those of what only exists after an attempt, of a call with these policies.
 func attemptNames(policies []*Policy) []string {
 	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", argsWord,

@@ -336,8 +336,10 @@ type Status struct {
 	Limit   int  `json:"limit"`
 	Waiting int  `json:"waiting"`
 	Running int  `json:"running"`
-	// Holders are the workflow IDs of those that have a turn, the first few.
-	Holders []string `json:"holders,omitempty"`
+	// Holders are the workflow IDs of those that have a turn, the first few, and HoldersSince
+	// when they got it.
+	Holders      []string    `json:"holders,omitempty"`
+	HoldersSince []time.Time `json:"holders_since,omitempty"`
 	// Positions are those of the runs that were named, from 1 and in their order; 0 for one
 	// that does not wait. A Run without a run ID is whichever run of its workflow ID waits.
 	Positions []int `json:"positions,omitempty"`
@@ -352,7 +354,7 @@ func (q *Queue) Status(runs []Member) Status {
 		Name: q.Name, Limit: q.Limit, Waiting: len(q.Waiting), Running: len(q.Holders), Positions: make([]int, len(runs)),
 	}
 	for _, holder := range q.Holders[:min(len(q.Holders), mostShown)] {
-		status.Holders = append(status.Holders, holder.WorkflowID)
+		status.Holders, status.HoldersSince = append(status.Holders, holder.WorkflowID), append(status.HoldersSince, holder.Since)
 	}
 	positions := make(map[Member]int, 2*len(q.Waiting))
 	for i, entry := range q.Waiting {

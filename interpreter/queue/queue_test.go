@@ -216,11 +216,12 @@ func TestRecovered(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	q := queue.Queue{}
+	now := time.Now()
 	for _, who := range []string{"a", "b", "c"} {
-		act(&q, who, time.Now())
+		act(&q, who, now)
 	}
 	status := q.Status([]queue.Member{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
-	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Positions: []int{2, 0, 0}}, status)
+	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, HoldersSince: []time.Time{now}, Positions: []int{2, 0, 0}}, status)
 }
 
 func TestTicket(t *testing.T) {

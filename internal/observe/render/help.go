@@ -97,17 +97,25 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
+// StartWorker is the command that starts a worker of a task queue. flags are those that name the
+// server, " --address HOST:PORT" and the like, or "".
+func StartWorker(taskQueue, flags string) string {
+	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
+}
+
 // Help are the commands that would help a run to continue, one a line.
 func Help(status *runs.Status) []string {
 	switch queue := status.Queue; {
 	case status.Ended():
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:
-		return []string{"to start one: worker --task-queue " + terminal.ShellWord(status.TaskQueue)}
+		return []string{StartWorker(status.TaskQueue, "")}
 	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
 		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+	case queue != nil && queue.Absent != nil:
+		return []string{StartWorker(queue.Absent.TaskQueue, "")}
 	case queue != nil && len(queue.Holders) > 0:
 		return []string{fmt.Sprintf("to see the run ahead: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
 	}

@@ -110,20 +110,40 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 
 // queueText describes the queue that a run waits in.
 func queueText(queue *runs.QueuePosition, now time.Time) string {
-	said := "queued for " + terminal.Duration(now.Sub(queue.Since)) + " under the concurrency key " + terminal.Visible(queue.Name.Key)
+	return "queued for " + terminal.Duration(now.Sub(queue.Since)) + " " + strings.Join(Queue(queue, now), "; ")
+}
+
+// Queue is under which key a run is queued, and below that what it waits for, as texts that stay the same
+// while that does.
+func Queue(queue *runs.QueuePosition, now time.Time) []string {
+	texts := []string{"under the concurrency key " + terminal.Visible(queue.Name.Key)}
 	if queue.Position > 0 {
-		said += fmt.Sprintf(", position %d", queue.Position)
+		texts[0] += fmt.Sprintf(", position %d", queue.Position)
 	}
-	if len(queue.Holders) > 0 {
-		said += "; running: " + terminal.Visible(strings.Join(queue.Holders, ", "))
+	var holders []string
+	for i, id := range queue.Holders {
+		holder := terminal.Visible(id)
+		if i < len(queue.HoldersSince) {
+			holder += " since " + terminal.Clock(queue.HoldersSince[i], now)
+		}
+		holders = append(holders, holder)
 	}
-	if more := queue.Running - len(queue.Holders); more > 0 && len(queue.Holders) > 0 {
-		said += fmt.Sprintf(" and %d more", more)
+	if len(holders) > 0 {
+		running := "running: " + strings.Join(holders, ", ")
+		if more := queue.Running - len(holders); more > 0 {
+			running += fmt.Sprintf(" and %d more", more)
+		}
+		texts = append(texts, running)
 	}
-	if queue.Stopped {
-		said += "; the workflow " + terminal.Visible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
+	switch absent := queue.Absent; {
+	case queue.Stopped:
+		texts = append(texts, "the workflow "+terminal.Visible(queue.WorkflowID)+", which keeps the queue, was ended: it starts again when a run requests a slot")
+	case absent != nil && absent.WorkflowID == queue.WorkflowID:
+		texts = append(texts, fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", absent.TaskQueue))
+	case absent != nil:
+		texts = append(texts, fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(absent.WorkflowID), absent.TaskQueue))
 	}
-	return said
+	return texts
 }
 
 // turnText says how many runs are queued for the slot that a run has.

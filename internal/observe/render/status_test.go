@@ -133,14 +133,19 @@ func TestGoldenQueued(t *testing.T) {
 		Found: runs.Found{
 			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: samples.Began,
 			Since: now.Add(-3 * time.Minute), Queue: &runs.QueuePosition{
-				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
+				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, WorkflowID: "reprise-concurrency/patients/acme corp", Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
+				HoldersSince: []time.Time{now.Add(-30 * time.Hour), now.Add(-4 * time.Minute)},
 			},
 		},
 		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	for _, absent := range []runs.Absent{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
+		status.Queue.Absent = &absent
+		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	}
 	samples.Golden(t, "status/queued_80", out.String())
 }
 

@@ -51,6 +51,10 @@ type Found struct {
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *QueuePosition `json:"queue,omitempty"`
 
+	// TaskSince is since when a task waits for a worker which decides how the run continues; zero for
+	// none, and where the run was not described.
+	TaskSince time.Time `json:"-"`
+
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it
 	// cancelling says that its cancel was requested, where it was described; stalled is that of
@@ -165,6 +169,9 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	run := found(info)
 	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
 	run.stalled = stalledBy(described.GetPendingActivities())
+	if task := described.GetPendingWorkflowTask(); task.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
+		run.TaskSince = cmp.Or(task.GetOriginalScheduledTime(), task.GetScheduledTime()).AsTime()
+	}
 	return run, r.begin(ctx, &run)
 }
 

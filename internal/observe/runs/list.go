@@ -40,6 +40,33 @@ type List struct {
 	Runs []Found `json:"runs"`
 	// More says that the limit left some out.
 	More bool `json:"more"`
+	// NoWorker are the task queues of open runs among these that no worker polls, where that was
+	// requested.
+	NoWorker []string `json:"no_worker,omitempty"`
+}
+
+// mostTaskQueues bounds the task queues that FindAbsent describes.
+const mostTaskQueues = 20
+
+// FindAbsent finds the task queues of open runs in the list that no worker polls, by a call to the
+// server for each.
+func (r *Reader) FindAbsent(ctx context.Context, list *List, now time.Time) {
+	var queues []string
+	for _, run := range list.Runs {
+		if !run.Ended() && run.TaskQueue != "" && len(queues) < mostTaskQueues {
+			queues = lists.Add(queues, run.TaskQueue)
+		}
+	}
+	away := make([]bool, len(queues))
+	severalAtOnce(len(queues), func(i int) {
+		workers, err := r.Workers(ctx, queues[i])
+		away[i] = err == nil && workers.Away(now)
+	})
+	for i, queue := range queues {
+		if away[i] {
+			list.NoWorker = append(list.NoWorker, queue)
+		}
+	}
 }
 
 // List lists runs. The error wraps ErrNoAttributes where the filter names what the

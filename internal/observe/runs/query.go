@@ -113,11 +113,32 @@ func latestKnown(a, b time.Time) time.Time {
 	return a
 }
 
-// Workers counts those that the server knows to listen on a task queue. It lists
-// them for minutes after they have died.
-func (r *Reader) Workers(ctx context.Context, taskQueue string) (int, error) {
+// Workers are those that the server knows to poll a task queue for workflow tasks.
+type Workers struct {
+	Count int
+	// LastPoll is when the last of their polls began, zero where there are none: the server lists
+	// workers for minutes after they have died.
+	LastPoll time.Time
+}
+
+// longestPoll is more than a poll takes: a worker that waits for tasks polls again once a minute.
+const longestPoll = 75 * time.Second
+
+// Away reports whether no worker has polled lately.
+func (w Workers) Away(now time.Time) bool {
+	return w.Count == 0 || now.Sub(w.LastPoll) > longestPoll
+}
+
+// Workers finds the workers of a task queue.
+func (r *Reader) Workers(ctx context.Context, taskQueue string) (Workers, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
-	queue, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
-	return len(queue.GetPollers()), err
+	described, err := r.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	workers := Workers{Count: len(described.GetPollers())}
+	for _, poller := range described.GetPollers() {
+		if at := poller.GetLastAccessTime().AsTime(); at.After(workers.LastPoll) {
+			workers.LastPoll = at
+		}
+	}
+	return workers, err
 }

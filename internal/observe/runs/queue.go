@@ -25,10 +25,21 @@ type QueuePosition struct {
 	// Holders are the workflow IDs of runs that have their turn, the first few of
 	// Running.
 	Holders []string `json:"holders,omitempty"`
-	Running int      `json:"running,omitempty"`
+	// HoldersSince is when each of Holders got its slot.
+	HoldersSince []time.Time `json:"holders_since,omitempty"`
+	Running      int         `json:"running,omitempty"`
 	// Stopped says that this workflow was terminated. No run gets a turn until one
 	// requests it again, which starts the workflow anew.
 	Stopped bool `json:"stopped,omitempty"`
+	// Absent is what the run waits for that no worker runs: the workflow which gives turns, or the
+	// first of Holders; nil where neither is known to be.
+	Absent *Absent `json:"no_worker,omitempty"`
+}
+
+// Absent is a workflow that makes no progress, as no worker of its task queue responds.
+type Absent struct {
+	WorkflowID string `json:"workflow_id"`
+	TaskQueue  string `json:"task_queue"`
 }
 
 // QueueSlot is what a run has that got its turn under its concurrency key.
@@ -84,14 +95,48 @@ func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Mem
 }
 
 func (q *QueuePosition) apply(status queue.Status, position int) {
-	q.Limit, q.Position, q.Holders, q.Running = status.Limit, position, status.Holders, status.Running
+	q.Limit, q.Position, q.Running = status.Limit, position, status.Running
+	q.Holders, q.HoldersSince = status.Holders, status.HoldersSince
 }
 
-// stopped reports whether the workflow of a concurrency key has ended, as far as the
-// server knows.
-func (r *Reader) stopped(ctx context.Context, workflowID string) bool {
-	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, "")
-	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+// Queued is what a run waits for that holds a ticket, with what no worker runs of that. A worker of
+// the run's own task queue has responded. It takes at most four calls; the error is that the queue
+// gave no answer.
+func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
+	found, err := r.queued(ctx, ticket, run)
+	r.addAbsent(ctx, found, taskQueue, err == nil, func() bool { return true })
+	return found, err
+}
+
+// addAbsent finds out whether the workflow that keeps a queue was stopped, and which workflow that a
+// run waits for has no worker; answered says that the queue has one. It takes a call to the server
+// for the queue and two for the first holder, as far as spend allows.
+func (r *Reader) addAbsent(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
+	keeper := ""
+	if spend() {
+		described, err := r.Client.DescribeWorkflowExecution(ctx, found.WorkflowID, "")
+		info := described.GetWorkflowExecutionInfo()
+		found.Stopped = err == nil && info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+		keeper = info.GetTaskQueue()
+	}
+	if !answered {
+		if keeper != "" && keeper != taskQueue && !found.Stopped {
+			found.Absent = &Absent{WorkflowID: found.WorkflowID, TaskQueue: keeper}
+		}
+		return
+	}
+	if len(found.Holders) == 0 || !spend() {
+		return
+	}
+	holder := found.Holders[0]
+	described, err := r.Client.DescribeWorkflowExecution(ctx, holder, "")
+	of := described.GetWorkflowExecutionInfo().GetTaskQueue()
+	if err != nil || of == taskQueue || of == keeper || !spend() {
+		return // a worker of these has responded
+	}
+	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.Unavailable(err) {
+		found.Absent = &Absent{WorkflowID: holder, TaskQueue: of}
+	}
 }
 
 // mostQueues bounds the keys that Positions queries.

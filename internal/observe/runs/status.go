@@ -36,6 +36,9 @@ type Status struct {
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
+	// NoWorkerSince is, where no worker answers, since when a task of the run waits for one; without
+	// a task when a worker has polled last, zero where that is not known.
+	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`
 	// Turn is what the run has under its concurrency key; nil where it has no key, no
 	// turn yet, or that was not requested.
 	Turn *QueueSlot `json:"turn,omitempty"`

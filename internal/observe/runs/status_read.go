@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/queue"
@@ -86,6 +87,7 @@ func (q *inquiry) cancelled(ctx context.Context) {
 func (q *inquiry) open(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress workflows.Progress
+	var workers Workers
 	var unanswered, unknown error
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -94,22 +96,21 @@ func (q *inquiry) open(ctx context.Context) error {
 		progress, unanswered = q.Progress(asking, q.run.WorkflowID, "")
 		return nil
 	})
-	if q.status.Workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && q.status.Workers == 0 {
+	if workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && workers.Count == 0 {
 		stop() // no worker will answer
 	}
 	_ = group.Wait()
+	q.status.Workers = workers.Count
 	switch {
 	case unknown != nil:
 		return fmt.Errorf("query the workers of the run %s: %w", q.run.WorkflowID, unknown)
-	case q.status.Workers == 0:
-		q.status.HeldBy = HeldByNoWorker
-		q.notef("no worker polls the task queue %q, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue)
+	case workers.Count == 0:
+		q.absent(workers, "no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts")
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
-		q.status.HeldBy = HeldByNoWorker
-		q.notef("no worker of the task queue %q responds, so the steps of the run are not known; is one running?", q.run.TaskQueue)
+		q.absent(workers, "no worker of the task queue %q responds%s, so the steps of the run are not known; is one running?")
 		return nil
 	}
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
@@ -131,6 +132,22 @@ func (q *inquiry) open(ctx context.Context) error {
 	return nil
 }
 
+// absent notes that no worker answers for the run, with how long a task of the run has waited for
+// one, else when a worker has polled last.
+func (q *inquiry) absent(workers Workers, format string) {
+	q.status.HeldBy = HeldByNoWorker
+	since := ""
+	switch at := q.status.At; {
+	case !q.run.TaskSince.IsZero():
+		q.status.NoWorkerSince = q.run.TaskSince
+		since = ", and the run has waited for one for " + terminal.Duration(at.Sub(q.run.TaskSince))
+	case !workers.LastPoll.IsZero():
+		q.status.NoWorkerSince = workers.LastPoll
+		since = ", and the last has polled " + terminal.Ago(workers.LastPoll, at)
+	}
+	q.notef(format, q.run.TaskQueue, since)
+}
+
 // queue reads what a run waits for that has not got its turn, and the runs that wait
 // for the turn of one that has.
 func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
@@ -142,10 +159,11 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 		}
 		q.spend()
 		run := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
-		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
+		q.status.Queue, err = q.queued(ctx, ticket, run)
+		q.addAbsent(ctx, q.status.Queue, q.run.TaskQueue, err == nil, q.spend)
+		if err != nil && q.status.Queue.Absent == nil {
 			q.notef("its position in the queue was not answered")
 		}
-		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
 	case ticket != nil && ticket.State == queue.Granted && q.spend():
 		described, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {

@@ -119,9 +119,9 @@ func (s *sending) listening(ctx context.Context, queue string) (int, error) {
 	}
 	workers, err := s.Runs.Workers(ctx, queue)
 	if err == nil {
-		s.workers[queue] = workers
+		s.workers[queue] = workers.Count
 	}
-	return workers, err
+	return workers.Count, err
 }
 
 // update sends the command to the run that was found, not to another one that has

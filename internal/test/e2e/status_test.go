@@ -22,6 +22,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -537,6 +538,55 @@ func TestStatusOfBatchesThatWait(t *testing.T) {
 			}
 			require.Len(t, status.Visits("fetch")[0].Iterations, 2*batches)
 			w.cancel(run)
+		})
+	}
+}
+
+// TestStatusSaysWhoseWorkerIsAway: a queued run shows who has the slot and since when, and that no worker
+// runs the holder, or the workflow that gives slots, for as long as that is so.
+func TestStatusSaysWhoseWorkerIsAway(t *testing.T) {
+	t.Parallel()
+	const keyed = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %s}
+concurrency: {shared: %q}
+workflow: [{step: ask, tool: approval, message: "Fine?"}]
+`
+	for name, keeps := range map[string]bool{"the holder": false, "the queue": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, theirs := newWorking(t), newWorld(t)
+			source := fmt.Sprintf(keyed, ours.queue, ours.queue)
+			if !keeps { // the first run has the queue begin where its worker is
+				first := ours.enter("first", source, "")
+				ours.await(first, "ask", interpreter.Awaiting)
+				ours.cancel(first)
+			}
+			process := theirs.spawn()
+			holder := theirs.enter("holder", source, "")
+			theirs.await(holder, "ask", interpreter.Awaiting)
+			waiting := ours.enter("waiting", source, "")
+			ours.awaitTicket(waiting, queue.Queued)
+			status := ours.status(waiting)
+			require.Nil(t, status.Queue.Absent)
+			require.Equal(t, []string{holder.GetID()}, status.Queue.Holders)
+			require.WithinRange(t, status.Queue.HoldersSince[0], theirs.status(holder).StartedAt, status.At)
+			process.Kill()
+			status = ours.status(waiting)
+			want := &runs.Absent{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
+			if keeps {
+				want.WorkflowID = status.Queue.WorkflowID
+			}
+			require.Equal(t, want, status.Queue.Absent)
+			require.Equal(t, interpreter.Queued, status.Status)
+			require.LessOrEqual(t, status.Calls, runs.StatusCalls)
+			held := theirs.status(holder)
+			require.Equal(t, runs.HeldByNoWorker, held.HeldBy)
+			require.WithinRange(t, held.NoWorkerSince, held.StartedAt.Add(-time.Minute), held.At)
+			theirs.spawn()
+			require.Eventually(t, func() bool { return ours.status(waiting).Queue.Absent == nil }, patience, tick)
+			ours.cancel(waiting)
+			theirs.cancel(holder)
 		})
 	}
 }

@@ -1,0 +1,165 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// A sink whose connection is missing fails its call, and is found before the call has sent anything: by
+// the first attempt, which a worker makes, else by the workflow before the step begins. Steps that a run
+// reaches whatever happens, unless it fails, are checked when it begins.
+
+// sinkConnections are the connections that sinks of the call name, as far as they are known before its
+// first attempt.
+func (c *Config) sinkConnections(now time.Time) []interpreter.SinkConnection {
+	return c.connectionsOf(c.All(), now)
+}
+
+// connectionsOf are the connections that some sinks of the call name. What cannot be rendered is
+// reported by the write.
+func (c *Config) connectionsOf(sinks []*playbook.Sink, now time.Time) (all []interpreter.SinkConnection) {
+	budget := expression.DecisionBudget(now)
+	for _, sink := range sinks {
+		action := c.Book.Resolve(sink.Action)
+		if !playbook.FixedAuth(action, c.Policies) {
+			continue
+		}
+		auth, err := action.Auth.Render(c.Scope, budget)
+		name, isText := auth.(string)
+		if err != nil || !isText || name == "" {
+			continue
+		}
+		all = append(all, interpreter.SinkConnection{
+			Auth: name, Place: sink.Place, At: fmt.Sprintf("%s:%s", c.Book.File.Name, action.Auth.Position(0)),
+		})
+	}
+	return all
+}
+
+// LateConnections are the connections of sinks that no attempt of a step with a loop, or with a tool of
+// the workflow such as approval, would find missing; nil for other steps, and where a route handles the
+// failure of the step: then it may have nothing to write.
+func (c *Config) LateConnections(now time.Time) []interpreter.SinkConnection {
+	if c.Step.Loop == nil && !c.inWorkflow() || handlesFailure(c.Step) {
+		return nil
+	}
+	return c.connectionsOf(c.After, now)
+}
+
+func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().InWorkflow }
+
+// StartConnections are the connections of sinks that a run of a playbook is certain to need unless it
+// fails, as far as they are known when it begins. files are the playbooks that it takes along.
+func StartConnections(book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time) []interpreter.SinkConnection {
+	return startConnections(book, workload, files, now, 0)
+}
+
+func startConnections(
+	book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time, depth int,
+) (all []interpreter.SinkConnection) {
+	data := interpreter.Data{
+		Workload: expression.Of(expression.Merge(book.Workload, workload)),
+		Vars:     expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
+	}
+	for _, step := range certainSteps(book) {
+		if step.Action == nil {
+			continue
+		}
+		config := Task{Data: data}.Call(book, step, Snapshot{}, nil).config
+		sinks := config.All()
+		if step.Loop != nil || config.inWorkflow() || config.Book.Resolve(step.Action).Tool.Template != nil {
+			sinks = config.After // the others may have nothing to write, or belong to iterations
+		}
+		known := lists.Filter(sinks, func(sink *playbook.Sink) bool {
+			auth := book.Resolve(sink.Action).Auth
+			return auth != nil && config.runOnly(auth) == ""
+		})
+		all = append(all, config.connectionsOf(known, now)...)
+		if depth < playbook.MaxNesting {
+			all = append(all, config.startOfChild(files, now, depth)...)
+		}
+	}
+	return all
+}
+
+// startOfChild are the StartConnections of the run that a step starts and whose failure is that of the step.
+func (c *Config) startOfChild(files map[string]string, now time.Time, depth int) []interpreter.SinkConnection {
+	action := c.Book.Resolve(c.Action)
+	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
+		return nil
+	}
+	given := map[string]any{}
+	if node := action.Field(playbook.FieldWorkload); node != nil {
+		if c.runOnly(node) != "" {
+			return nil
+		}
+		value, err := node.Render(c.Scope, expression.DecisionBudget(now))
+		if given, _ = value.(map[string]any); err != nil || given == nil {
+			return nil
+		}
+	}
+	inner := c.child(action, files)
+	if inner == nil || inner.Concurrency != nil { // it may be skipped
+		return nil
+	}
+	return startConnections(inner, given, files, now, depth+1)
+}
+
+// child is the playbook that an action runs, nil where that is not known without a run.
+func (c *Config) child(action *playbook.Action, files map[string]string) *playbook.Playbook {
+	if action.Inline != nil {
+		return action.Inline
+	}
+	name := ""
+	if node := action.Field(playbook.FieldName); node != nil && node.Template == nil {
+		name = expression.Text(node.Value)
+	}
+	file, err := c.Book.Called(action, name)
+	if err != nil || files[file] == "" {
+		return nil
+	}
+	book, err := interpreter.Load(file, files[file])
+	if err != nil {
+		return nil
+	}
+	return book
+}
+
+// certainSteps are the steps that a run reaches whatever comes of the steps before them, unless it fails,
+// and whose own failure fails it.
+func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
+	ahead := []*playbook.Step{book.First()}
+	for len(ahead) > 0 {
+		step := ahead[0]
+		ahead = ahead[1:]
+		if step == nil || handlesFailure(step) || slices.Contains(certain, step) {
+			continue
+		}
+		certain = append(certain, step)
+		if branches(step) {
+			continue
+		}
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				ahead = append(ahead, book.Step(target.Step))
+			}
+		}
+	}
+	return certain
+}
+
+// branches reports whether a condition decides where the routes of a step lead.
+func branches(step *playbook.Step) bool {
+	return slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return route.When != nil || route.Else })
+}
+
+// handlesFailure reports whether a route of a step may continue after its failure.
+func handlesFailure(step *playbook.Step) bool {
+	return slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return route.When != nil && route.When.Names("error") })
+}
