@@ -59,7 +59,7 @@ func rowsInBlocks(s *StateTest) {
 func knownWhenClaimed(s *StateTest) {
 	s.Table += "_plain"
 	s.query(s, "CREATE TABLE "+s.Table+" (id bigint, at bigint, page bigint)") // no constraint says what comes twice
-	for i, end := range []string{"known_to", "NULL"} { // after the second, the session looks for known rows anyway
+	for i, end := range []string{"known_to", "NULL"} {                         // after the second, the session looks for known rows anyway
 		begin, holder := i*1000, string(rune('a'+2*i))
 		s.Claim(holder)
 		for page := range 5 {
