@@ -27,13 +27,19 @@ const (
 // run Python, it compiles their code. Problems of the playbook are its result; it
 // never fails.
 func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+	_, result := c.check(in)
+	return result, nil
+}
+
+// check is Check, and gives the playbook as far as it can be read.
+func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
 	file := source.NewFile(in.Name, []byte(in.Source))
 	workload, ok := in.Workload.Data.(map[string]any)
 	if !ok && in.Workload.Data != nil {
-		return interpreter.CheckResult{
+		return nil, interpreter.CheckResult{
 			Problems: fmt.Sprintf("%s: the workload is a %s; it must be a map", in.Name, expression.TypeName(in.Workload.Data)),
 			Count:    1,
-		}, nil
+		}
 	}
 	files := playbook.NewFiles(c.fileOf(in.Files))
 	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits, Files: files})
@@ -71,27 +77,19 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
 		result.Warnings = append(result.Warnings, tool.CutText(warning, tool.MaxMessage))
 	}
-	return result, nil
+	return book, result
 }
 
 // CheckRun is Check for a run that begins: it also finds out whether this worker has the connections that
 // sinks of the run are certain to need.
 func (c *Catalogue) CheckRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	result, err := c.Check(ctx, in)
-	if err != nil || result.Count > 0 {
-		return result, err
+	book, result := c.check(in)
+	if result.Count > 0 {
+		return result, nil
 	}
-	book, err := interpreter.Load(in.Name, in.Source)
-	if err != nil {
-		return result, nil //nolint:nilerr // the run reports it
-	}
-	files := maps.Clone(in.Files)
-	for _, file := range result.Files {
-		if files == nil {
-			files = map[string]string{}
-		}
-		files[file.Name] = file.Source
-	}
+	files := map[string]string{}
+	maps.Copy(files, in.Files)
+	maps.Copy(files, result.Recorded())
 	workload, _ := in.Workload.Data.(map[string]any)
 	checked, err := c.CheckSinks(ctx, call.StartConnections(book, workload, files, time.Now()))
 	result.Sinks = &checked

@@ -109,13 +109,7 @@ func (in ToolInput) Rows() []any {
 	case in.Result != nil:
 		v = in.Result.Data
 	}
-	switch rows := v.(type) {
-	case nil:
-		return nil
-	case []any:
-		return rows
-	}
-	return []any{v}
+	return incremental.Contributed(v)
 }
 
 // Contributed are the rows of the page that a sink writes, whatever its args make of them.
@@ -328,6 +322,18 @@ type CheckResult struct {
 	Identity  string               `json:"identity,omitempty"`
 	// Sinks is what the worker knows of the connections of sinks; nil where it was not requested.
 	Sinks *SinkCheck `json:"sinks,omitempty"`
+}
+
+// Recorded are the sources of Files by their names, nil for none.
+func (r CheckResult) Recorded() map[string]string {
+	if len(r.Files) == 0 {
+		return nil
+	}
+	files := make(map[string]string, len(r.Files))
+	for _, file := range r.Files {
+		files[file.Name] = file.Source
+	}
+	return files
 }
 
 // SinkCheck says which connections of sinks a worker has; kept in workflow history.

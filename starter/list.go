@@ -84,7 +84,7 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		return err
 	}
 	s.runs().Positions(ctx, list.Runs)
-	s.runs().FindAbsent(ctx, &list, time.Now())
+	s.runs().FindUnpolled(ctx, &list, time.Now())
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, list)
 	}

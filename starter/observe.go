@@ -49,9 +49,9 @@ type observer struct {
 	idle map[string]bool
 	// held says that something was paused at the last poll.
 	held bool
-	// unserved says that no worker answered at the last poll, since when the run waits for one.
-	unserved      bool
-	unservedSince time.Time
+	// noWorker says that no worker answered at the last poll, since when the run waits for one.
+	noWorker      bool
+	noWorkerSince time.Time
 	// queued is what the run waits for in its queue, as it was at queuedAt.
 	queued   *runs.QueuePosition
 	queuedAt time.Time
@@ -136,7 +136,7 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 		o.queued, _ = o.reader().Queued(ctx, run, o.session.taskQueue, ticket) // without an answer the key is known
 		o.queuedAt = now
 	}
-	texts := render.Queue(o.queued, now)
+	texts := render.QueueTexts(o.queued, now)
 	lines := []line{{
 		key: "queue", text: "queued " + texts[0],
 		live: "queued for " + terminal.Duration(now.Sub(ticket.Since)) + " " + texts[0],
@@ -144,8 +144,8 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 	for i, text := range texts[1:] {
 		lines = append(lines, line{key: fmt.Sprint("queue ", i), text: text})
 	}
-	if absent := o.queued.Absent; absent != nil {
-		lines = append(lines, line{key: "queue worker", text: render.StartWorker(absent.TaskQueue, o.session.flags)})
+	if unpolled := o.queued.NoWorker; unpolled != nil {
+		lines = append(lines, line{key: "queue worker", text: render.StartWorker(unpolled.TaskQueue, o.session.flags)})
 	}
 	return lines
 }
@@ -153,10 +153,10 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 // answered says once that a worker answers after none did.
 func (o *observer) answered() []line {
 	o.failures = 0
-	if !o.unserved {
+	if !o.noWorker {
 		return nil
 	}
-	o.unserved = false
+	o.noWorker = false
 	return []line{{key: "worker", text: "a worker answers"}}
 }
 
@@ -176,11 +176,11 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 	default:
 		return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 	}
-	if !o.unserved {
-		o.unserved, o.unservedSince = true, o.waitsSince(ctx, workers, now)
+	if !o.noWorker {
+		o.noWorker, o.noWorkerSince = true, o.waitsSince(ctx, workers, now)
 	}
 	return []line{
-		{key: "worker", text: text, live: text + ", for " + terminal.Duration(now.Sub(o.unservedSince).Round(time.Second))},
+		{key: "worker", text: text, live: text + ", for " + terminal.Duration(now.Sub(o.noWorkerSince).Round(time.Second))},
 		{key: "start worker", text: render.StartWorker(o.session.taskQueue, o.session.flags)},
 	}, nil
 }

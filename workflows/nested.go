@@ -294,18 +294,6 @@ func parentsOf(task Task) []interpreter.Parent {
 	return task.Nesting.Parents
 }
 
-// recorded are the files that the validation has found.
-func recorded(answer interpreter.CheckResult) map[string]string {
-	if len(answer.Files) == 0 {
-		return nil
-	}
-	files := make(map[string]string, len(answer.Files))
-	for _, file := range answer.Files {
-		files[file.Name] = file.Source
-	}
-	return files
-}
-
 // checkCalled refuses input that only a parent run can write.
 func checkCalled(ctx workflow.Context, input Input) error {
 	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {

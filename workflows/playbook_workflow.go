@@ -73,7 +73,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		if err != nil {
 			return nil, err
 		}
-		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer), Identity: answer.Identity, Sinks: answer.Sinks}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: answer.Recorded(), Identity: answer.Identity, Sinks: answer.Sinks}
 		input.State.Run.Partition = answer.Partition
 	}
 	book, err := interpreter.Load(input.Name, input.Source)

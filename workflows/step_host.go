@@ -79,7 +79,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 // checkSinks fails a step before it begins whose sink at its end has a connection that no attempt would
 // find missing. Each connection is looked for once in a run.
 func (r *run) checkSinks(ctx workflow.Context, config *call.Config, record *StepRecord) *interpreter.CallResult {
-	if r.Sinks == nil { // a worker of an older build has begun the run
+	if r.Sinks == nil { // nothing was looked for when the run began
 		return nil
 	}
 	unknown := lists.Filter(config.LateConnections(workflow.Now(ctx)), func(sink interpreter.SinkConnection) bool {

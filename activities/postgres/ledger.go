@@ -300,7 +300,7 @@ func createLedger(ctx context.Context, conn *pgx.Conn, states, staging bool) err
 	if staging {
 		tables = slices.Concat(tables, dialect.StagingTables())
 	}
-	return pgx.BeginTxFunc(ctx, conn, writes, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, conn, writeOptions, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(ledgerLock)); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		transact := func() error {
-			return pgx.BeginTxFunc(ctx, conn, writes, func(tx pgx.Tx) error { return do(stateTx{tx}) })
+			return pgx.BeginTxFunc(ctx, conn, writeOptions, func(tx pgx.Tx) error { return do(stateTx{tx}) })
 		}
 		err := transact()
 		if lacksLedger(err) {

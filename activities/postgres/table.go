@@ -80,7 +80,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	options := writes
+	options := writeOptions
 	if w.Staged() { // who waited for others reads what they have done
 		options.BeginQuery = beginCommitted
 	}
@@ -118,16 +118,16 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	return result, err
 }
 
-// The beginnings of transactions that change something. A worker that freezes within one, or whose host is lost, keeps its locks
-// for no longer than its attempt counts: the server ends a transaction that hears nothing. In one message, they need no round trip
-// of their own.
+// Statements that begin a transaction which changes something. PostgreSQL ends it once it has been idle for 10 s, so that a
+// worker that freezes within one, or whose host is lost, does not keep its locks. In one message with begin, that needs no round
+// trip of its own.
 const (
-	release        = "; SET LOCAL idle_in_transaction_session_timeout = '10s'"
-	begin          = "begin" + release
-	beginCommitted = "begin isolation level read committed" + release
+	endIdle        = "; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+	beginWrite     = "begin" + endIdle
+	beginCommitted = "begin isolation level read committed" + endIdle
 )
 
-var writes = pgx.TxOptions{BeginQuery: begin}
+var writeOptions = pgx.TxOptions{BeginQuery: beginWrite}
 
 // tableTx is a transaction for the rows of a table.
 type tableTx struct {

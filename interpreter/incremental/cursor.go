@@ -48,11 +48,11 @@ const mostText = 1000
 
 // Parse reads a cursor. The error says what it is in place of the type.
 func Parse(as CursorType, value any) (Cursor, error) {
-	return ParseInto(nil, as, value)
+	return ParseInto(&[]byte{}, as, value)
 }
 
-// ParseInto is Parse, and appends the position to what positions has: the cursors of many rows need one slice.
-func ParseInto(positions []byte, as CursorType, value any) (Cursor, error) {
+// ParseInto is Parse, and keeps the position behind those in positions: the cursors of many rows need one slice.
+func ParseInto(positions *[]byte, as CursorType, value any) (Cursor, error) {
 	cursor := Cursor{Value: expression.Of(value)}
 	if as == Token {
 		return cursor, nil
@@ -67,7 +67,7 @@ func ParseInto(positions []byte, as CursorType, value any) (Cursor, error) {
 		}
 		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
 	}
-	cursor.Position = slices.Clip(position[len(positions):])
+	cursor.Position = position
 	return cursor, nil
 }
 
@@ -87,8 +87,18 @@ func shown(value any) string {
 	return text
 }
 
-// appendPosition appends the position of a cursor; ok is false for what is none of this type.
-func appendPosition(to []byte, as CursorType, value any) (longer []byte, ok bool) {
+// appendPosition appends the position of a cursor to others; ok is false for what is none of this type.
+func appendPosition(positions *[]byte, as CursorType, value any) (position []byte, ok bool) {
+	before := len(*positions)
+	longer, ok := withPosition(*positions, as, value)
+	if !ok {
+		return nil, false
+	}
+	*positions = longer
+	return slices.Clip(longer[before:]), true
+}
+
+func withPosition(to []byte, as CursorType, value any) (longer []byte, ok bool) {
 	text, isText := value.(string)
 	switch as {
 	case Time:
@@ -101,9 +111,6 @@ func appendPosition(to []byte, as CursorType, value any) (longer []byte, ok bool
 		n, ok := integer(value)
 		return appendInteger(to, n), ok
 	case Text:
-		if to == nil {
-			to = []byte{} // an empty text has a position too
-		}
 		return append(to, text...), isText && len(text) <= mostText
 	case Token:
 	}

@@ -20,13 +20,13 @@ var (
 // HashLength is 128 bits: two rows with the same hash would be taken for one.
 const HashLength = 16
 
-// Of is what distinguishes a row that a page has contributed. Its position is in scratch, where that has room.
-func (r *RowIdentity) Of(row any, scratch []byte) (known KnownRow) {
+// Of is what distinguishes a row that a page has contributed. Its position is kept behind those in positions.
+func (r *RowIdentity) Of(row any, positions *[]byte) (known KnownRow) {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
 		return KnownRow{Hash: hashOf(nil, row), Position: belowToken}
 	}
 	cursor, _ := Member(row, r.CursorPath)
-	if at, ok := appendPosition(scratch[:0], r.Type, cursor); ok {
+	if at, ok := appendPosition(positions, r.Type, cursor); ok {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {
@@ -59,8 +59,7 @@ func (r *RowIdentity) All(rows []any) []KnownRow {
 func (r *RowIdentity) Distinguish(rows []any) []KnownRow {
 	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)
 	for i, row := range rows {
-		known[i] = r.Of(row, positions[len(positions):])
-		positions = append(positions, known[i].Position...)
+		known[i] = r.Of(row, &positions)
 	}
 	return known
 }

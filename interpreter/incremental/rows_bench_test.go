@@ -19,9 +19,10 @@ func BenchmarkOf(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			scratch := make([]byte, 0, 16)
+			positions := make([]byte, 0, 16)
 			for b.Loop() {
-				rows.Of(row, scratch)
+				positions = positions[:0]
+				rows.Of(row, &positions)
 			}
 		})
 	}

@@ -114,8 +114,8 @@ func Help(status *runs.Status) []string {
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
 		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
-	case queue != nil && queue.Absent != nil:
-		return []string{StartWorker(queue.Absent.TaskQueue, "")}
+	case queue != nil && queue.NoWorker != nil:
+		return []string{StartWorker(queue.NoWorker.TaskQueue, "")}
 	case queue != nil && len(queue.Holders) > 0:
 		return []string{fmt.Sprintf("to see the run ahead: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
 	}

@@ -110,12 +110,11 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 
 // queueText describes the queue that a run waits in.
 func queueText(queue *runs.QueuePosition, now time.Time) string {
-	return "queued for " + terminal.Duration(now.Sub(queue.Since)) + " " + strings.Join(Queue(queue, now), "; ")
+	return "queued for " + terminal.Duration(now.Sub(queue.Since)) + " " + strings.Join(QueueTexts(queue, now), "; ")
 }
 
-// Queue is under which key a run is queued, and below that what it waits for, as texts that stay the same
-// while that does.
-func Queue(queue *runs.QueuePosition, now time.Time) []string {
+// QueueTexts say under which key a run is queued, and then what it waits for. They stay the same while that does.
+func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	texts := []string{"under the concurrency key " + terminal.Visible(queue.Name.Key)}
 	if queue.Position > 0 {
 		texts[0] += fmt.Sprintf(", position %d", queue.Position)
@@ -135,13 +134,13 @@ func Queue(queue *runs.QueuePosition, now time.Time) []string {
 		}
 		texts = append(texts, running)
 	}
-	switch absent := queue.Absent; {
+	switch unpolled := queue.NoWorker; {
 	case queue.Stopped:
 		texts = append(texts, "the workflow "+terminal.Visible(queue.WorkflowID)+", which keeps the queue, was ended: it starts again when a run requests a slot")
-	case absent != nil && absent.WorkflowID == queue.WorkflowID:
-		texts = append(texts, fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", absent.TaskQueue))
-	case absent != nil:
-		texts = append(texts, fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(absent.WorkflowID), absent.TaskQueue))
+	case unpolled != nil && unpolled.WorkflowID == queue.WorkflowID:
+		texts = append(texts, fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", unpolled.TaskQueue))
+	case unpolled != nil:
+		texts = append(texts, fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue))
 	}
 	return texts
 }

@@ -142,8 +142,8 @@ func TestGoldenQueued(t *testing.T) {
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
-	for _, absent := range []runs.Absent{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
-		status.Queue.Absent = &absent
+	for _, unpolled := range []runs.Unpolled{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
+		status.Queue.NoWorker = &unpolled
 		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	}
 	samples.Golden(t, "status/queued_80", out.String())

@@ -45,12 +45,12 @@ type List struct {
 	NoWorker []string `json:"no_worker,omitempty"`
 }
 
-// mostTaskQueues bounds the task queues that FindAbsent describes.
+// mostTaskQueues bounds the task queues that FindUnpolled describes.
 const mostTaskQueues = 20
 
-// FindAbsent finds the task queues of open runs in the list that no worker polls, by a call to the
+// FindUnpolled finds the task queues of open runs in the list that no worker polls, by a call to the
 // server for each.
-func (r *Reader) FindAbsent(ctx context.Context, list *List, now time.Time) {
+func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	var queues []string
 	for _, run := range list.Runs {
 		if !run.Ended() && run.TaskQueue != "" && len(queues) < mostTaskQueues {

@@ -31,13 +31,13 @@ type QueuePosition struct {
 	// Stopped says that this workflow was terminated. No run gets a turn until one
 	// requests it again, which starts the workflow anew.
 	Stopped bool `json:"stopped,omitempty"`
-	// Absent is what the run waits for that no worker runs: the workflow which gives turns, or the
+	// NoWorker is what the run waits for that no worker runs: the workflow which gives turns, or the
 	// first of Holders; nil where neither is known to be.
-	Absent *Absent `json:"no_worker,omitempty"`
+	NoWorker *Unpolled `json:"no_worker,omitempty"`
 }
 
-// Absent is a workflow that makes no progress, as no worker of its task queue responds.
-type Absent struct {
+// Unpolled is a workflow that makes no progress, as no worker polls its task queue and responds.
+type Unpolled struct {
 	WorkflowID string `json:"workflow_id"`
 	TaskQueue  string `json:"task_queue"`
 }
@@ -104,14 +104,14 @@ func (q *QueuePosition) apply(status queue.Status, position int) {
 // gave no answer.
 func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
 	found, err := r.queued(ctx, ticket, run)
-	r.addAbsent(ctx, found, taskQueue, err == nil, func() bool { return true })
+	r.findUnpolled(ctx, found, taskQueue, err == nil, func() bool { return true })
 	return found, err
 }
 
-// addAbsent finds out whether the workflow that keeps a queue was stopped, and which workflow that a
+// findUnpolled finds out whether the workflow that keeps a queue was stopped, and which workflow that a
 // run waits for has no worker; answered says that the queue has one. It takes a call to the server
 // for the queue and two for the first holder, as far as spend allows.
-func (r *Reader) addAbsent(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
+func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
 	keeper := ""
 	if spend() {
 		described, err := r.Client.DescribeWorkflowExecution(ctx, found.WorkflowID, "")
@@ -121,7 +121,7 @@ func (r *Reader) addAbsent(ctx context.Context, found *QueuePosition, taskQueue 
 	}
 	if !answered {
 		if keeper != "" && keeper != taskQueue && !found.Stopped {
-			found.Absent = &Absent{WorkflowID: found.WorkflowID, TaskQueue: keeper}
+			found.NoWorker = &Unpolled{WorkflowID: found.WorkflowID, TaskQueue: keeper}
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (r *Reader) addAbsent(ctx context.Context, found *QueuePosition, taskQueue 
 		return // a worker of these has responded
 	}
 	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.Unavailable(err) {
-		found.Absent = &Absent{WorkflowID: holder, TaskQueue: of}
+		found.NoWorker = &Unpolled{WorkflowID: holder, TaskQueue: of}
 	}
 }
 

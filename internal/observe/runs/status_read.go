@@ -105,12 +105,12 @@ func (q *inquiry) open(ctx context.Context) error {
 	case unknown != nil:
 		return fmt.Errorf("query the workers of the run %s: %w", q.run.WorkflowID, unknown)
 	case workers.Count == 0:
-		q.absent(workers, "no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts")
+		q.noWorker(workers, "no worker polls the task queue %q%s, so the steps of the run are not known; it continues when a worker starts")
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
-		q.absent(workers, "no worker of the task queue %q responds%s, so the steps of the run are not known; is one running?")
+		q.noWorker(workers, "no worker of the task queue %q responds%s, so the steps of the run are not known; is one running?")
 		return nil
 	}
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
@@ -132,9 +132,9 @@ func (q *inquiry) open(ctx context.Context) error {
 	return nil
 }
 
-// absent notes that no worker answers for the run, with how long a task of the run has waited for
+// noWorker notes that no worker answers for the run, with how long a task of the run has waited for
 // one, else when a worker has polled last.
-func (q *inquiry) absent(workers Workers, format string) {
+func (q *inquiry) noWorker(workers Workers, format string) {
 	q.status.HeldBy = HeldByNoWorker
 	since := ""
 	switch at := q.status.At; {
@@ -160,8 +160,8 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 		q.spend()
 		run := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
 		q.status.Queue, err = q.queued(ctx, ticket, run)
-		q.addAbsent(ctx, q.status.Queue, q.run.TaskQueue, err == nil, q.spend)
-		if err != nil && q.status.Queue.Absent == nil {
+		q.findUnpolled(ctx, q.status.Queue, q.run.TaskQueue, err == nil, q.spend)
+		if err != nil && q.status.Queue.NoWorker == nil {
 			q.notef("its position in the queue was not answered")
 		}
 	case ticket != nil && ticket.State == queue.Granted && q.spend():

@@ -105,6 +105,16 @@ func resultInto(sink, words string) string {
 
 const createKept = "CREATE TABLE orders (id bigint, at text CHECK (at <> 'refused'))"
 
+// newKeptWorld has a worker and an empty table.
+func newKeptWorld(t *testing.T) (*world, *testenv.Database) {
+	t.Helper()
+	w := newWorld(t)
+	db := w.database()
+	w.work()
+	db.Exec(t, createKept)
+	return w, db
+}
+
 // keptIDs are those of the table, in the order in which they were written.
 func keptIDs(w *world, db *testenv.Database) string {
 	var all []string
@@ -124,10 +134,7 @@ func TestRowsComeOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			db := w.database()
-			w.work()
-			db.Exec(t, createKept)
+			w, db := newKeptWorld(t)
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
 			workload := map[string]any{"api": api.url}
 			first := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
@@ -155,10 +162,7 @@ func TestRowsComeOnce(t *testing.T) {
 func TestLagIsWidened(t *testing.T) {
 	t.Parallel()
 	const sink = "tool: postgres, auth: pg, table: orders"
-	w := newWorld(t)
-	db := w.database()
-	w.work()
-	db.Exec(t, createKept)
+	w, db := newKeptWorld(t)
 	api := newChanging(t, change(1, "2026-01-02T00:00:00Z"), change(2, "2026-01-02T12:00:00Z"), change(3, "2026-01-03T00:00:00Z"))
 	workload := map[string]any{"api": api.url}
 	run := func(words string, ends interpreter.Status) workflows.Result {
@@ -181,10 +185,7 @@ func TestLagIsWidened(t *testing.T) {
 // TestWatermarkBehindTheSink: a sink that fails leaves the watermark where it was.
 func TestWatermarkBehindTheSink(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	db := w.database()
-	w.work()
-	db.Exec(t, createKept)
+	w, db := newKeptWorld(t)
 	source := resultInto(`tool: postgres, auth: pg, table: orders, `+
 		`args: "{{ map(result, {id: #.id, at: refused ? 'refused' : #.at}) }}"`, "row_order: none")
 	source = strings.Replace(source, "workflow:", "workload: {api: '', refused: false}\nworkflow:", 1)
@@ -348,10 +349,7 @@ func TestTenantsHaveOneState(t *testing.T) {
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.
 func TestTokenThatStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	db := w.database()
-	w.work()
-	db.Exec(t, createKept)
+	w, db := newKeptWorld(t)
 	answers := []string{
 		`{"token": "a", "rows": [{"id": 1}]}`, `{"token": "a", "rows": [{"id": 2}]}`, `{"token": "a", "rows": [{"id": 2}, {"id": 3}]}`,
 		`{"token": "", "rows": [{"id": 2}]}`, `{"rows": [{"id": 3}, {"id": 4}]}`, `{"token": "b", "rows": [{"id": 4}, {"id": 5}]}`,

@@ -568,23 +568,23 @@ workflow: [{step: ask, tool: approval, message: "Fine?"}]
 			waiting := ours.enter("waiting", source, "")
 			ours.awaitTicket(waiting, queue.Queued)
 			status := ours.status(waiting)
-			require.Nil(t, status.Queue.Absent)
+			require.Nil(t, status.Queue.NoWorker)
 			require.Equal(t, []string{holder.GetID()}, status.Queue.Holders)
 			require.WithinRange(t, status.Queue.HoldersSince[0], theirs.status(holder).StartedAt, status.At)
 			process.Kill()
 			status = ours.status(waiting)
-			want := &runs.Absent{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
+			want := &runs.Unpolled{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
 			if keeps {
 				want.WorkflowID = status.Queue.WorkflowID
 			}
-			require.Equal(t, want, status.Queue.Absent)
+			require.Equal(t, want, status.Queue.NoWorker)
 			require.Equal(t, interpreter.Queued, status.Status)
 			require.LessOrEqual(t, status.Calls, runs.StatusCalls)
 			held := theirs.status(holder)
 			require.Equal(t, runs.HeldByNoWorker, held.HeldBy)
 			require.WithinRange(t, held.NoWorkerSince, held.StartedAt.Add(-time.Minute), held.At)
 			theirs.spawn()
-			require.Eventually(t, func() bool { return ours.status(waiting).Queue.Absent == nil }, patience, tick)
+			require.Eventually(t, func() bool { return ours.status(waiting).Queue.NoWorker == nil }, patience, tick)
 			ours.cancel(waiting)
 			theirs.cancel(holder)
 		})

@@ -45,7 +45,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			}
 			return Failure(incremental.TypeMissing, fmt.Sprintf("row %d: it has no %s; %s", at+1, section.CursorPath, remedy))
 		}
-		cursor, err := incremental.ParseInto(positions, section.Type, value)
+		cursor, err := incremental.ParseInto(&positions, section.Type, value)
 		if err != nil {
 			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; `type` says what it is", at+1, section.CursorPath, err))
 		}
@@ -55,7 +55,6 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 					"The watermark is where the call found it; leave row_order out, or sort the source",
 				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
 		}
-		positions = append(positions, cursor.Position...)
 		newest = incremental.Larger(newest, cursor)
 		if dated && bytes.Compare(cursor.Position, start.Position) > 0 {
 			w.Future++

@@ -137,8 +137,11 @@ func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
 
 // isHome reports whether a sink writes to the database that keeps the state.
 func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
-	if s.home == nil || s.home == sink {
-		return s.home != nil
+	if s.home == nil {
+		return false
+	}
+	if s.home == sink {
+		return true
 	}
 	at, fixed := s.Target(s.home, s.Policies, now)
 	other, alsoFixed := s.Target(sink, s.Policies, now)
