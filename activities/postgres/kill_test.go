@@ -32,8 +32,9 @@ type cutter struct {
 	left   int // statements until the cut; 0 for none
 	before bool
 	sent   []string // statements
-	// frozen is closed where a connection stays open and passes nothing on any more, in place of being cut.
-	frozen chan struct{}
+	// freezeAt is the statement at which a connection stays open and passes nothing on any more, frozen what is closed then.
+	freezeAt string
+	frozen   chan struct{}
 }
 
 func newCutter(t *testing.T, server string) *cutter {
@@ -79,13 +80,24 @@ func (c *cutter) fired() bool {
 	return fired
 }
 
-// unarm is how many statements were left until the cut, which is made no more.
-func (c *cutter) unarm() int {
+// freeze has the next statement with a text freeze its connection, and gives what is closed then.
+func (c *cutter) freeze(statement string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left := c.left
-	c.left = 0
-	return left
+	c.freezeAt, c.frozen = statement, make(chan struct{})
+	return c.frozen
+}
+
+// freezes reports whether a connection freezes at a statement. One does.
+func (c *cutter) freezes(statement string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.freezeAt == "" || statement != c.freezeAt {
+		return false
+	}
+	c.freezeAt = ""
+	close(c.frozen)
+	return true
 }
 
 // statement counts one, and says whether it is the one at which the connection is cut.
@@ -99,16 +111,20 @@ func (c *cutter) statement() (cut, before bool) {
 	return c.left == 0, c.before
 }
 
-// keep keeps the text of a message that has a statement.
-func (c *cutter) keep(kind byte, body []byte) {
+// keep keeps the text of a message that has a statement, and gives it.
+func (c *cutter) keep(kind byte, body []byte) (statement string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch texts := bytes.Split(body, []byte{0}); {
 	case kind == 'Q':
-		c.sent = append(c.sent, string(texts[0]))
+		statement = string(texts[0])
 	case kind == 'P' && len(texts) > 1: // behind its name
-		c.sent = append(c.sent, string(texts[1]))
+		statement = string(texts[1])
+	default:
+		return ""
 	}
+	c.sent = append(c.sent, statement)
+	return statement
 }
 
 // statements are those that were sent since it was last called.
@@ -151,13 +167,12 @@ func (c *cutter) pass(client, server net.Conn) {
 		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
-		c.keep(head[0], body)
+		if c.freezes(c.keep(head[0], body)) {
+			_, _ = io.Copy(io.Discard, client)
+			return
+		}
 		if kinds == 1 && (head[0] == 'Q' || head[0] == 'S' || head[0] == 'c') { // a query, the end of a statement, or of COPY
 			switch at, before := c.statement(); {
-			case at && c.frozen != nil:
-				close(c.frozen)
-				_, _ = io.Copy(io.Discard, client)
-				return
 			case at && before:
 				return
 			case at:
@@ -311,12 +326,12 @@ func TestFrozenWriterKeepsNoState(t *testing.T) {
 		return err
 	}
 	require.NoError(t, claim(frozen, "first"))
-	cutter.arm(1000, true)
-	require.NoError(t, claim(frozen, "second"))
-	made := 1000 - cutter.unarm()
-	cutter.frozen = make(chan struct{})
-	cutter.arm(made, true) // its last statement commits
-	go func() { _ = claim(frozen, "third") }()
-	<-cutter.frozen
-	require.NoError(t, claim(other, "fourth"))
+	isFrozen := cutter.freeze("commit")
+	go func() { _ = claim(frozen, "second") }()
+	select {
+	case <-isFrozen:
+	case <-ctx.Done():
+		require.Fail(t, "the claim sent no commit", "%q", cutter.statements())
+	}
+	require.NoError(t, claim(other, "third"))
 }
