@@ -15,7 +15,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/incremental"
 )
 
 // hostedCall is one call of Drive.
@@ -322,7 +321,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 // write makes an attempt to write, with a ledger entry where the call is not sure.
 func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
-		beginToDistinguish(input)
+		input = s.of.prepare(input)
 		if s.note = s.of.noteFor(input); s.note == nil {
 			return sinkFirst, nil
 		}
@@ -375,17 +374,19 @@ func (s *hostedSink) leave() sinkEnd {
 	return sinkLeft
 }
 
-// beginToDistinguish has the rows of a write distinguished on another processor, while its note is made.
-func beginToDistinguish(in interpreter.ToolInput) {
-	if in.State == nil || in.State.Rows == nil {
-		return
+// prepare has a write prepared on another processor, while its note is made.
+func (h *hostedCall) prepare(in interpreter.ToolInput) interpreter.ToolInput {
+	preparer, ok := h.catalogue.tools[in.Tool].(tool.Preparer)
+	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
+		return in
 	}
-	rows := in.State.Rows
-	rows.Begun = sync.OnceValue(func() []incremental.KnownRow { return rows.Distinguish(in.Contributed()) })
+	unprepared := in
+	in.Prepared = sync.OnceValue(func() any { return preparer.Prepare(unprepared) })
 	go func() {
 		defer func() { _ = recover() }() // the write panics as well, where that is reported
-		rows.Begun()
+		in.Prepared()
 	}()
+	return in
 }
 
 // noteFor is the note of the write that is due, nil where its sink takes none or

@@ -85,6 +85,8 @@ type ToolInput struct {
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
+	// Prepared gives what the tool has prepared of the write, where that began before the note was made; nil elsewhere.
+	Prepared func() any `json:"-"`
 }
 
 // SinkConnection is a connection that a sink names. Kept in workflow history.

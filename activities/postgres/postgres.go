@@ -40,6 +40,7 @@ type Tool struct {
 
 var (
 	_ tool.StateKeeper = (*Tool)(nil)
+	_ tool.Preparer    = (*Tool)(nil)
 	_ tool.Beginner    = (*Tool)(nil)
 )
 
@@ -134,6 +135,9 @@ func (t *Tool) runOn(
 	}
 	return result, err
 }
+
+// Prepare reads the rows of a write.
+func (t *Tool) Prepare(in interpreter.ToolInput) any { return sqltool.Prepare(in, statement.Postgres) }
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

@@ -35,6 +35,7 @@ type Tool struct {
 
 var (
 	_ tool.StateKeeper = (*Tool)(nil)
+	_ tool.Preparer    = (*Tool)(nil)
 	_ tool.Beginner    = (*Tool)(nil)
 )
 
@@ -122,6 +123,9 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	}
 	return result, classifyError(ctx, err)
 }
+
+// Prepare reads the rows of a write.
+func (t *Tool) Prepare(in interpreter.ToolInput) any { return sqltool.Prepare(in, statement.SQLite) }
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

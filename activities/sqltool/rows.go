@@ -20,12 +20,41 @@ type BoundStatement struct {
 	Values []any
 }
 
-// Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
-func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *BoundStatement, write *TableWrite, err error) {
-	if sql, err = readStatement(in, dialect); sql == nil && err == nil {
-		write, err = planWrite(in)
+// action is what a call is to do: its statement, or the write to its table, and nil for the other.
+type action struct {
+	statement *BoundStatement
+	write     *TableWrite
+	err       error
+}
+
+// Prepare reads what a call is to do, for [Read].
+func Prepare(in interpreter.ToolInput, dialect statement.Dialect) any {
+	read := readAction(in, dialect)
+	if read.write != nil {
+		read.write.chunks = read.write.Seen()
 	}
-	return sql, write, err
+	return read
+}
+
+func readAction(in interpreter.ToolInput, dialect statement.Dialect) (read action) {
+	if read.statement, read.err = readStatement(in, dialect); read.statement == nil && read.err == nil {
+		read.write, read.err = planWrite(in)
+	}
+	return read
+}
+
+// Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
+func Read(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement, *TableWrite, error) {
+	var read action
+	if in.Prepared != nil {
+		read, _ = in.Prepared().(action)
+	} else {
+		read = readAction(in, dialect)
+	}
+	if read.write != nil {
+		read.write.LedgerRecord.Note = in.Note
+	}
+	return read.statement, read.write, read.err
 }
 
 // readStatement parses the statement of a call again and pairs it with the

@@ -33,7 +33,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(len(pages))
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
-	for i, row := range w.State.Rows.All(pages) {
+	for i, row := range w.State.Rows.Distinguish(pages) {
 		w.known[i] = keep(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
@@ -190,6 +190,9 @@ type RowLookup struct {
 func (w *TableWrite) Seen() (chunks []RowLookup) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
+	}
+	if w.chunks != nil {
+		return w.chunks
 	}
 	sorted := w.known
 	if !w.inOrder { // in the order of the index many rows are much quicker to add

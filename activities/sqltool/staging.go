@@ -515,7 +515,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 		return err
 	}
 	keys := s.write.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
-	keys.Columns, keys.numbers, keys.known, keys.rejected = s.write.Key, nil, nil, rejected{}
+	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = s.write.Key, nil, nil, nil, rejected{}
 	keys.lenient = true
 	rows := make([]map[string]any, len(read))
 	for i, row := range read {

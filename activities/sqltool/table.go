@@ -28,10 +28,11 @@ type TableWrite struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.StateWrite
 
-	given   int      // how many rows it had at first
-	known   [][]byte // each row, where rows are distinguished
-	inOrder bool     // these are sorted
-	numbers []int    // of each row, where rows are left out
+	given   int         // how many rows it had at first
+	known   [][]byte    // each row, where rows are distinguished
+	inOrder bool        // these are sorted
+	chunks  []RowLookup // what Seen gives, where that is known
+	numbers []int       // of each row, where rows are left out
 
 	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
 	keyForms []func(any) string
@@ -158,7 +159,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.LedgerRecord = tool.LedgerRecord{Note: in.Note, Fingerprint: in.Fingerprint}
+	w.LedgerRecord = tool.LedgerRecord{Fingerprint: in.Fingerprint}
 	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err
@@ -240,7 +241,7 @@ func (w *TableWrite) without(marked []bool) *TableWrite {
 	if !slices.Contains(marked, true) {
 		return &rest
 	}
-	rest.Rows, rest.known, rest.numbers = nil, nil, nil
+	rest.Rows, rest.known, rest.chunks, rest.numbers = nil, nil, nil, nil
 	for i, row := range w.Rows {
 		if marked[i] {
 			continue

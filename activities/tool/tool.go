@@ -116,6 +116,14 @@ type Planner interface {
 	Plan(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
 }
 
+// Preparer is a Ledger that can prepare a write while its note is made.
+type Preparer interface {
+	Ledger
+
+	// Prepare reads what in is to write, without its note and without resources. Write gets it as in.Prepared.
+	Prepare(in interpreter.ToolInput) any
+}
+
 // Beginner is a tool that waits before it acts, for a connection or a lock, and
 // calls [Begin] when it has it. Every other tool has begun when it is called.
 type Beginner interface {

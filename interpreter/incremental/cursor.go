@@ -261,14 +261,6 @@ func Behind(as CursorType, watermark Cursor, now time.Time) (behind time.Duratio
 	return max(now.Sub(at), 0), true
 }
 
-// Larger is the larger of two cursors of a type. Any is larger than none.
-func Larger(a, b Cursor) Cursor {
-	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
-		return b
-	}
-	return a
-}
-
 // Equal reports whether two cursors are the same, in their form too.
 func (c Cursor) Equal(other Cursor) bool {
 	return bytes.Equal(c.Position, other.Position) && c.Text() == other.Text()

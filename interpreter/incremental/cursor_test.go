@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -224,18 +223,6 @@ func TestAtIsTheCursorOfATime(t *testing.T) {
 	}
 	early, _ := incremental.At(incremental.Date, time.Date(1969, 12, 31, 12, 0, 0, 0, time.UTC))
 	require.Equal(t, mustParse(t, incremental.Date, "1969-12-31"), early)
-}
-
-func TestLargerIsBehind(t *testing.T) {
-	t.Parallel()
-
-	low, high := mustParse(t, incremental.Integer, -1), mustParse(t, incremental.Integer, 1)
-	for _, pair := range [][2]incremental.Cursor{{low, high}, {high, low}, {high, {}}, {{}, high}, {high, high}} {
-		require.Equal(t, high, incremental.Larger(pair[0], pair[1]))
-	}
-	require.True(t, incremental.Larger(incremental.Cursor{}, incremental.Cursor{}).IsZero())
-	same := incremental.Larger(mustParse(t, incremental.Time, "2024-01-01"), mustParse(t, incremental.Time, "2024-01-01T00:00:00Z"))
-	require.Equal(t, expression.Of("2024-01-01"), same.Value, "of two forms the first stays")
 }
 
 // TestBehind: how far a watermark is behind, of types that are times.

@@ -47,14 +47,6 @@ func (r *RowIdentity) Of(row any, positions *[]byte) (known KnownRow) {
 	return known
 }
 
-// All are what distinguishes rows.
-func (r *RowIdentity) All(rows []any) []KnownRow {
-	if r.Begun != nil {
-		return r.Begun()
-	}
-	return r.Distinguish(rows)
-}
-
 // Distinguish finds what distinguishes rows.
 func (r *RowIdentity) Distinguish(rows []any) []KnownRow {
 	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)

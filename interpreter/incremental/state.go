@@ -108,8 +108,6 @@ type RowIdentity struct {
 	// Reached is the watermark before the write, of a source with such an order: the first rows of a page may have the cursor
 	// of the last ones of the page before.
 	Reached []byte `json:"reached,omitempty"`
-	// Begun gives what distinguishes the rows of the write, where its worker has begun to find it; nil elsewhere.
-	Begun func() []KnownRow `json:"-"`
 }
 
 // State is a state as people see it.

@@ -30,7 +30,7 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
 	start, dated := incremental.At(section.Type, started)
 	bound := incremental.Before(section.Type, w.Newest, section.Lag) // nothing is below none
-	newest := w.Newest
+	newest, largest := startingAt(w.Newest), startingAt(w.Largest)
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)
 	for at, row := range rows {
@@ -39,11 +39,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			if section.OnMissing == playbook.MissingInclude {
 				continue
 			}
-			remedy := "say `on_missing: include` or `exclude` where rows may lack it"
-			if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
-				remedy = "the page is one value and no list, so that nothing is left out of it; `collect` with a path leads to the rows"
-			}
-			return Failure(incremental.TypeMissing, fmt.Sprintf("row %d: it has no %s; %s", at+1, section.CursorPath, remedy))
+			return missing(section, at)
 		}
 		cursor, err := incremental.ParseInto(&positions, section.Type, value)
 		if err != nil {
@@ -55,7 +51,9 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 					"The watermark is where the call found it; leave row_order out, or sort the source",
 				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
 		}
-		newest = incremental.Larger(newest, cursor)
+		if section.Ascending {
+			newest.add(at, cursor.Position)
+		}
 		if dated && bytes.Compare(cursor.Position, start.Position) > 0 {
 			w.Future++
 			continue
@@ -63,12 +61,47 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		if bytes.Compare(cursor.Position, w.Value.Position) < 0 {
 			w.Early++
 		}
-		w.Largest = incremental.Larger(w.Largest, cursor)
+		largest.add(at, cursor.Position)
 	}
-	if section.Ascending {
-		w.Newest = newest
-	}
+	w.Newest, w.Largest = newest.cursor(w.Newest, section, rows), largest.cursor(w.Largest, section, rows)
 	return nil
+}
+
+// missing is the failure of a row without a cursor.
+func missing(section *playbook.Incremental, at int) *interpreter.ErrorObject {
+	remedy := "say `on_missing: include` or `exclude` where rows may lack it"
+	if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
+		remedy = "the page is one value and no list, so that nothing is left out of it; `collect` with a path leads to the rows"
+	}
+	return Failure(incremental.TypeMissing, fmt.Sprintf("row %d: it has no %s; %s", at+1, section.CursorPath, remedy))
+}
+
+// maximum is the row with the largest cursor.
+type maximum struct {
+	row      int // -1 where no row has a larger one than the cursor that it began with
+	position []byte
+	none     bool // there is no cursor yet
+}
+
+// startingAt is the maximum before any row.
+func startingAt(c incremental.Cursor) maximum {
+	return maximum{row: -1, position: c.Position, none: c.IsZero()}
+}
+
+// add takes the cursor of a row into account.
+func (m *maximum) add(row int, position []byte) {
+	if m.none || bytes.Compare(position, m.position) > 0 {
+		m.row, m.position, m.none = row, position, false
+	}
+}
+
+// cursor is the largest one; before is the one that it began with.
+func (m *maximum) cursor(before incremental.Cursor, section *playbook.Incremental, rows []any) incremental.Cursor {
+	if m.row < 0 {
+		return before
+	}
+	value, _ := incremental.Member(rows[m.row], section.CursorPath)
+	return incremental.Cursor{Value: expression.Of(value), Position: bytes.Clone(m.position)}
 }
 
 // WithoutMissing is a page without the rows that have no cursor, where those are left out; it is the page itself

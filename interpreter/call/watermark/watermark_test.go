@@ -12,6 +12,7 @@ import (
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
 )
 
 // stepWith is a step with these words in its incremental section, and lines of the step behind it.
@@ -264,5 +265,19 @@ func TestReachedBeforeAPage(t *testing.T) {
 				own = read.Moved(move)
 			}
 		})
+	}
+}
+
+// TestEqualCursors: of two forms of one instant the first is kept, within a page and of several.
+func TestEqualCursors(t *testing.T) {
+	t.Parallel()
+	section := &playbook.Incremental{CursorPath: "at", Type: incremental.Time, Ascending: true}
+	own := &watermark.Watermark{}
+	for _, page := range [][]any{rows("2024-01-01", "2024-01-01T00:00:00Z"), rows("2024-01-01T01:00:00+01:00")} {
+		var failure *interpreter.ErrorObject
+		own, failure = own.Read(section, page, tables.Started)
+		require.Nil(t, failure)
+		require.Equal(t, expression.Of("2024-01-01"), own.Largest.Value)
+		require.Equal(t, expression.Of("2024-01-01"), own.Newest.Value)
 	}
 }
