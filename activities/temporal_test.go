@@ -68,9 +68,9 @@ func TestACancelReachesTheTool(t *testing.T) {
 	w := start()
 	t.Cleanup(w.Stop)
 
-	<-started
+	testenv.Receive(t, started, "the attempt")
 	require.NoError(t, c.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
-	require.True(t, temporal.IsCanceledError(<-stopped), "the tool sees the cancel")
+	require.True(t, temporal.IsCanceledError(testenv.Receive(t, stopped, "the cancel")), "the tool sees the cancel")
 
 	err := run.Get(t.Context(), nil)
 
@@ -98,7 +98,7 @@ func TestTheNextWorkerMakesTheAttemptAgain(t *testing.T) {
 
 	first := start()
 
-	<-started
+	testenv.Receive(t, started, "the attempt")
 	first.Stop()
 
 	second := start()

@@ -123,7 +123,7 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, testenv.Within(time.Minute), 10*time.Millisecond)
 			require.Empty(t, ended, "it has given up: %s", errs)
 			front.fail(nil)
-			require.Equal(t, exitOK, <-ended, "%s%s", &out, errs)
+			require.Equal(t, exitOK, testenv.Receive(t, ended, "the end of follow"), "%s%s", &out, errs)
 			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is there and cannot answer")
 		})
 	}
@@ -185,5 +185,5 @@ func TestFollowSaysWhatIsMissing(t *testing.T) {
 	d.work()
 	shows("  a worker answers\n  ask awaits an answer")
 	leave()
-	following.Wait()
+	testenv.Wait(t, following.Wait, "the end of follow")
 }

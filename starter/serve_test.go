@@ -77,7 +77,7 @@ func (s *served) start() {
 	}()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		require.Equal(s.t, exitOK, <-ended, s.errs.String())
+		require.Equal(s.t, exitOK, testenv.Receive(s.t, ended, "the end of starter serve"), s.errs.String())
 	})
 	s.t.Cleanup(s.stop)
 	require.Eventually(s.t, func() bool {
@@ -163,7 +163,7 @@ func TestServe(t *testing.T) {
 			ids[i] = answer["run_id"]
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	for _, one := range ids {
 		require.Equal(t, ids[0], one)
 		require.NotEmpty(t, one)

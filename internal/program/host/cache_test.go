@@ -102,7 +102,7 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 	require.Positive(t, told.drops.Load())
 	require.EqualValues(t, bound, told.bound.Load())
 	stop()
-	<-watched
+	testenv.Receive(t, watched, "the end of the watch")
 	require.Zero(t, told.bound.Load())
 	require.Zero(t, told.memory.Load())
 }

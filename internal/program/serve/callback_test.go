@@ -21,6 +21,7 @@ import (
 	"reprise/internal/observe/ending"
 	"reprise/internal/program/host"
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -310,7 +311,7 @@ func TestManyCallbacks(t *testing.T) {
 				strings.NewReader(fmt.Sprintf(`{"result": %d}`, i%many)), "Content-Type", "application/json")
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callbacks")
 	for i, run := range runs {
 		both := []int{replies[i].status, replies[many+i].status}
 		require.Contains(t, both, http.StatusAccepted)

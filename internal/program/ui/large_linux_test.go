@@ -59,7 +59,7 @@ workflow:
 			return nil
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the starts of all runs"))
 	w.shows("/", "Next page")
 	for _, path := range []string{"/?playbook=many", "/?playbook=nightly", "/runs/" + many} {
 		w.get(path) // the cache is warm then

@@ -183,7 +183,7 @@ func newWorld(t *testing.T) *world {
 	go func() { ended <- server.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-ended)
+		require.NoError(t, testenv.Receive(t, ended, "the end of the server"))
 	})
 	jar, _ := cookiejar.New(nil)
 	w.pages = &http.Client{Jar: jar}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -208,13 +209,15 @@ func became(t *testing.T, answer interpreter.Answer, taken interpreter.AnswerRec
 
 func (a *answering) whileSent() string {
 	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	a.t.Cleanup(release)
 	a.other.held = held
 	a.begin("30s")
 	told := a.say(a.other.nth(a.t, 1).token, a.answer)
 	a.other.mu.Lock()
 	a.other.held = nil
 	a.other.mu.Unlock()
-	close(held)
+	release()
 	return told
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -141,7 +142,7 @@ func TestUpdatesAcrossHistories(t *testing.T) {
 		}
 	}
 	result := w.endsAs(run, interpreter.Completed)
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all updates")
 	require.Equal(t, visits+1, len(result.Steps))
 	require.Len(t, f.answered, visits, "whoever has answered a visit knows it")
 	continued := 0
