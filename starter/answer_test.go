@@ -47,7 +47,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// work has another worker listen.
+// work has another worker poll.
 func (d *desk) work() {
 	d.t.Helper()
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: d.t.TempDir()})

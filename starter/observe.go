@@ -49,7 +49,7 @@ type observer struct {
 	idle map[string]bool
 	// held says that something was paused at the last poll.
 	held bool
-	// noWorker says that no worker answered at the last poll, since when the run waits for one.
+	// noWorker says that no worker responded when it was last asked, since when the run waits for one.
 	noWorker      bool
 	noWorkerSince time.Time
 	// queued is what the run waits for in its queue, as it was at queuedAt.
@@ -74,7 +74,7 @@ func (o *observer) reader() *runs.Reader {
 // for minutes after they have died.
 const mostFailed = 1
 
-// observe gives a line per step visit so far. While no worker listens, that is what it
+// observe gives a line per step visit so far. While no worker polls, that is what it
 // says. The error says why there is nothing new; connect.Unreachable where the server
 // is why.
 func (o *observer) observe(ctx context.Context) ([]line, error) {
@@ -150,14 +150,14 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 	return lines
 }
 
-// answered says once that a worker answers after none did.
+// answered says once that a worker responds after none did.
 func (o *observer) answered() []line {
 	o.failures = 0
 	if !o.noWorker {
 		return nil
 	}
 	o.noWorker = false
-	return []line{{key: "worker", text: "a worker answers"}}
+	return []line{{key: "worker", text: "a worker responds"}}
 }
 
 // workers says after a query without an answer whether there are workers, and how to start one.
@@ -169,10 +169,10 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 	o.failures++
 	now, text := time.Now(), ""
 	switch {
-	case err == nil && workers.Away(now):
+	case err == nil && !workers.Poll(now):
 		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.taskQueue)
 	case o.failures > mostFailed:
-		text = fmt.Sprintf("no worker of task queue %q answers", o.session.taskQueue)
+		text = fmt.Sprintf("no worker of task queue %q responds", o.session.taskQueue)
 	default:
 		return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 	}
@@ -196,13 +196,13 @@ func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now tim
 	return now
 }
 
-// errUnanswered says that the server passed a query on and no worker answered.
-var errUnanswered = errors.New("no worker answers")
+// errUnanswered says that the server passed a query on and no worker responded.
+var errUnanswered = errors.New("no worker responds")
 
-// listens reports whether workers poll.
-func (o *observer) listens(ctx context.Context) (bool, error) {
+// polled reports whether a worker polls the task queue.
+func (o *observer) polled(ctx context.Context) (bool, error) {
 	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
-	return !workers.Away(time.Now()), err
+	return workers.Poll(time.Now()), err
 }
 
 // waitsAlone reports whether all there is to say of a visit is what its call waits for.

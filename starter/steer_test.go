@@ -32,8 +32,8 @@ func TestOlderBuild(t *testing.T) {
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	require.Eventually(t, func() bool { // a worker that has just started is not seen at once
-		listening, err := listens(t.Context(), env.Client(), queue)
-		return err == nil && listening
+		polled, err := isPolled(t.Context(), env.Client(), queue)
+		return err == nil && polled
 	}, patience, 50*time.Millisecond)
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)

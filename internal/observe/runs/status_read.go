@@ -97,7 +97,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		return nil
 	})
 	if workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && workers.Count == 0 {
-		stop() // no worker will answer
+		stop() // no worker will respond
 	}
 	_ = group.Wait()
 	q.status.Workers = workers.Count
@@ -132,7 +132,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	return nil
 }
 
-// noWorker notes that no worker answers for the run, with how long a task of the run has waited for
+// noWorker notes that no worker responds for the run, with how long a task of the run has waited for
 // one, else when a worker has polled last.
 func (q *inquiry) noWorker(workers Workers, format string) {
 	q.status.HeldBy = HeldByNoWorker
