@@ -94,6 +94,9 @@ type Step struct {
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
+	// Queue is what the step waits for that is queued for its state; nil for others, and where that was
+	// not queried.
+	Queue *QueuePosition `json:"queue,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
 	ChildRuns
