@@ -154,7 +154,7 @@ func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 func (d *desk) ends(id string) workflows.Result {
 	d.t.Helper()
 	var result workflows.Result
-	err := d.env.Client().GetWorkflow(d.t.Context(), id, "").Get(d.t.Context(), &result)
+	err := testenv.Outcome(d.t, d.env.Client().GetWorkflow(d.t.Context(), id, ""), &result)
 	if err != nil {
 		status := d.status(id)
 		return workflows.Result{Status: status.Status, Error: status.Error}

@@ -184,7 +184,7 @@ func TestServe(t *testing.T) {
 	require.Equal(t, nethttp.StatusOK, status)
 	require.Equal(t, first, answer["run_id"])
 	var result struct{ Result any }
-	require.NoError(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), ""), &result))
 	require.Equal(t, "refs/heads/main", result.Result)
 	status, answer = server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
 	require.Equal(t, nethttp.StatusOK, status)

@@ -30,7 +30,7 @@ import (
 
 const defaultAddress = "127.0.0.1:7233"
 
-const long = `worker runs playbooks. It connects to a Temporal server, waits on a task queue
+const long = `worker runs playbooks. It connects to a Temporal server, polls a task queue
 and calls the tools that playbooks name. Start as many as you like: a run continues
 when one of them dies.
 

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -256,7 +257,7 @@ func (a *answering) stepOver() string {
 func (a *answering) cancelled() string {
 	a.beginAwaited()
 	a.cancel(a.run)
-	_ = a.run.Get(a.t.Context(), nil)
+	_ = testenv.Outcome(a.t, a.run, nil)
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
 
@@ -274,7 +275,7 @@ func (a *answering) steer(update string) {
 		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(a.t, err)
-	require.NoError(a.t, handle.Get(a.t.Context(), nil))
+	require.NoError(a.t, testenv.Outcome(a.t, handle, nil))
 }
 
 func (a *answering) workerDown() string {
@@ -344,7 +345,7 @@ func (a *answering) ends() string {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = a.run.Get(a.t.Context(), nil)
+		_ = testenv.Outcome(a.t, a.run, nil)
 	}()
 	require.Eventually(a.t, func() bool {
 		a.other.mu.Lock()

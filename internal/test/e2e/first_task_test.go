@@ -42,7 +42,7 @@ func (w *world) startWithUpdate(source, update string, arg any) (client.Workflow
 	run, startErr := operation.Get(w.t.Context())
 	require.NoError(w.t, startErr)
 	if err == nil {
-		err = handle.Get(w.t.Context(), nil)
+		err = testenv.Outcome(w.t, handle, nil)
 	}
 	return run, err
 }
@@ -107,7 +107,7 @@ func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 			run, err := w.startWithUpdate(book("  - {step: ask, tool: aproval}\n"), update, arg)
 			require.ErrorContains(t, err, "the run has ended before it began: ")
 			require.ErrorContains(t, err, "aproval")
-			require.ErrorContains(t, run.Get(t.Context(), nil), "aproval")
+			require.ErrorContains(t, testenv.Outcome(t, run, nil), "aproval")
 		})
 	}
 }

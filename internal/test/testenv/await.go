@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"runtime/pprof"
 	"strings"
 	"testing"
@@ -33,6 +34,15 @@ func Returned[T any](t testing.TB, wait func() T, what string) T {
 func Wait(t testing.TB, wait func(), what string) {
 	t.Helper()
 	Returned(t, func() struct{} { wait(); return struct{}{} }, what)
+}
+
+// Outcome waits for the end of a run or an update, and gives its error. It has the limit of Receive.
+func Outcome(t testing.TB, of interface {
+	Get(ctx context.Context, into any) error
+}, into any,
+) error {
+	t.Helper()
+	return Returned(t, func() error { return of.Get(t.Context(), into) }, "the end of a run or an update")
 }
 
 func receive[T any](t testing.TB, from <-chan T, what string, limit time.Duration) (value T) {
