@@ -128,7 +128,7 @@ func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, er
 }
 
 // queryQueue asks the workflow of a key for all that it knows; it may have ended. A
-// worker of its task queue answers.
+// worker of its task queue responds.
 func queryQueue(ctx context.Context, c client.Client, id, runID string) (found queue.Queue, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, runID, queue.SnapshotQuery)
 	if err != nil {

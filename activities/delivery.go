@@ -14,6 +14,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 )
 
@@ -193,7 +194,8 @@ func (d *delivery) received(place int) {
 }
 
 // returned reports that this delivery does not count, because its worker stops;
-// cut says that something was cut.
+// cut says that something was cut. The heartbeat is all that the next worker knows of
+// what was done here, so it is sent until it has arrived, as long as the worker has time.
 func (d *delivery) returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +203,9 @@ func (d *delivery) returned(ctx context.Context, cut bool) {
 	if cut {
 		d.state.Cut++
 	}
-	_ = d.record(ctx)
+	for connect.Unreachable(d.record(ctx)) && sleep.For(ctx, heartbeatRetry) == nil {
+		continue
+	}
 }
 
 // record sends a heartbeat and waits until it has arrived. Without a client it

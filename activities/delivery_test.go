@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -247,6 +249,66 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 	}), time.Millisecond)
 	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
 	cut.requireHandedBack(err, "stopped during the attempt", activities.DeliveryState{Delivery: 1, Cut: 1})
+}
+
+// awayServer is a client of a server that accepts a heartbeat once it has failed some.
+type awayServer struct {
+	client.Client
+
+	err   error
+	fails int
+	tries int
+	last  activities.DeliveryState // of the heartbeat that it has accepted
+}
+
+func (s *awayServer) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
+	if s.tries++; s.tries <= s.fails {
+		return s.err
+	}
+
+	var accepted struct{ Delivery activities.DeliveryState }
+
+	text, err := json.Marshal(details[0])
+	if err == nil {
+		err = json.Unmarshal(text, &accepted)
+	}
+
+	s.last = accepted.Delivery
+	return err
+}
+
+// TestWhatAStoppingWorkerReturnsArrives: the last heartbeat is all that the next worker knows of what was
+// done, so it is sent again where the server did not answer, and not where it was refused.
+func TestWhatAStoppingWorkerReturnsArrives(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		err   error
+		tries int
+		last  activities.DeliveryState
+	}{
+		"away":     {serviceerror.NewUnavailable("away"), 4, activities.DeliveryState{Delivery: 1, Cut: 1}},
+		"too late": {context.DeadlineExceeded, 4, activities.DeliveryState{Delivery: 1, Cut: 1}},
+		"refused":  {serviceerror.NewInvalidArgument("too large"), 1, activities.DeliveryState{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := &awayServer{err: test.err, fails: 3}
+
+			var s *stoppingWorker
+
+			s = newStoppingWorker(t, probe(t, func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+				close(s.stop)
+				return untilDone(ctx, in)
+			}), 0)
+			s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: time.Millisecond, Client: server})))
+			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+			require.ErrorContains(t, err, "stopped during the attempt")
+			require.Equal(t, test.tries, server.tries)
+			require.Equal(t, test.last, server.last)
+		})
+	}
 }
 
 // TestTheLastDeliveryActsNoMore: the activity itself ends what was lost four

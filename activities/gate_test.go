@@ -28,7 +28,7 @@ func TestGateAsksOncePerPatience(t *testing.T) {
 	for range 100 {
 		wait.Go(func() { require.True(t, gate.Control(t.Context(), "run", 0).Paused) })
 	}
-	wait.Wait()
+	testenv.Wait(t, wait.Wait, "the answers of the gate")
 	require.EqualValues(t, 1, asked.Load())
 	gate.Control(t.Context(), "another", 0)
 	require.EqualValues(t, 2, asked.Load(), "runs are asked about one by one")

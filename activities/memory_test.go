@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	t.Parallel()
 
 	held, release := make(chan struct{}, 1), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(release) })
 	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/small" {
 			_, _ = io.WriteString(w, "small")
@@ -36,6 +38,8 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 			<-release
 		}
 	})
+	t.Cleanup(answer)
+
 	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 4 << 20}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
@@ -52,7 +56,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 		first <- err
 	}()
 
-	<-held
+	testenv.Receive(t, held, "the request that is held")
 
 	var object interpreter.ErrorObject
 
@@ -72,8 +76,8 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "small", result.Data.Data)
 
-	close(release)
-	require.NoError(t, <-first)
+	answer()
+	require.NoError(t, testenv.Receive(t, first, "the attempt that was held"))
 
 	for range 20 {
 		_, err := get("/large", 100)

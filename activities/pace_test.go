@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/ratelimit"
@@ -65,7 +66,7 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the attempts"))
 	require.Len(t, arrivals, 14)
 
 	for i := limit.Requests; i < len(arrivals); i++ {

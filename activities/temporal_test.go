@@ -68,11 +68,11 @@ func TestACancelReachesTheTool(t *testing.T) {
 	w := start()
 	t.Cleanup(w.Stop)
 
-	<-started
+	testenv.Receive(t, started, "the attempt")
 	require.NoError(t, c.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
-	require.True(t, temporal.IsCanceledError(<-stopped), "the tool sees the cancel")
+	require.True(t, temporal.IsCanceledError(testenv.Receive(t, stopped, "the cancel")), "the tool sees the cancel")
 
-	err := run.Get(t.Context(), nil)
+	err := testenv.Outcome(t, run, nil)
 
 	var canceled *temporal.CanceledError
 
@@ -98,7 +98,7 @@ func TestTheNextWorkerMakesTheAttemptAgain(t *testing.T) {
 
 	first := start()
 
-	<-started
+	testenv.Receive(t, started, "the attempt")
 	first.Stop()
 
 	second := start()
@@ -106,7 +106,7 @@ func TestTheNextWorkerMakesTheAttemptAgain(t *testing.T) {
 
 	var result interpreter.ToolResult
 
-	require.NoError(t, run.Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, run, &result))
 	require.Equal(t, "op-1:1", result.Data.Data)
 	require.Equal(t, 2, attempts)
 }
@@ -123,7 +123,7 @@ func TestTemporalDoesNotRepeatToolErrors(t *testing.T) {
 	w := start()
 	t.Cleanup(w.Stop)
 
-	err := run.Get(t.Context(), nil)
+	err := testenv.Outcome(t, run, nil)
 
 	var (
 		application *temporal.ApplicationError

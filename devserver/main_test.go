@@ -68,7 +68,9 @@ func (p *process) stopWith(t *testing.T, signal os.Signal) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(signal))
-	require.NoError(t, p.cmd.Wait(), "exit status")
+	late := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	defer late.Stop()
+	require.NoError(t, p.cmd.Wait(), "exit status, killed after a minute")
 	return time.Since(begin)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -39,7 +40,7 @@ func TestLoadSideBySide(t *testing.T) {
 		})
 	}
 
-	callers.Wait()
+	testenv.Wait(t, callers.Wait, "both playbooks")
 }
 
 // TestLoadOnce asks for one playbook many times at once.
@@ -71,7 +72,7 @@ func TestLoadOnce(t *testing.T) {
 		})
 	}
 
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the playbook of all callers")
 	require.Equal(t, int32(1), decoded.Load())
 
 	for _, book := range found {

@@ -269,11 +269,11 @@ func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	case errors.Is(err, answers.ErrClosed):
 		return t.recall(ctx), nil
 	case errors.Is(err, answers.ErrFull):
-		return t.refuse("no worker of its task queue %q answers, and %s", t.run.TaskQueue, err), nil
+		return t.refuse("no worker of its task queue %q responds, and %s", t.run.TaskQueue, err), nil
 	case err != nil:
 		return answerDocument{}, err
 	}
-	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
+	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q responds; the answer is kept, and taken when one is back "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 

@@ -47,7 +47,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// work has another worker listen.
+// work has another worker poll.
 func (d *desk) work() {
 	d.t.Helper()
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: d.t.TempDir()})
@@ -154,7 +154,7 @@ func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 func (d *desk) ends(id string) workflows.Result {
 	d.t.Helper()
 	var result workflows.Result
-	err := d.env.Client().GetWorkflow(d.t.Context(), id, "").Get(d.t.Context(), &result)
+	err := testenv.Outcome(d.t, d.env.Client().GetWorkflow(d.t.Context(), id, ""), &result)
 	if err != nil {
 		status := d.status(id)
 		return workflows.Result{Status: status.Status, Error: status.Error}

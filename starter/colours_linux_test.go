@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -49,7 +50,7 @@ func onTerminal(t *testing.T, work func(screen io.Writer)) string {
 	}()
 	work(screen)
 	require.NoError(t, screen.Close())
-	return <-shown
+	return testenv.Receive(t, shown, "the end of what the terminal shows")
 }
 
 // TestAdviceIsDim: what a person may do next is dim at a terminal, and yellow is for what is wrong.

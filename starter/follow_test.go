@@ -123,7 +123,7 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, testenv.Within(time.Minute), 10*time.Millisecond)
 			require.Empty(t, ended, "it has given up: %s", errs)
 			front.fail(nil)
-			require.Equal(t, exitOK, <-ended, "%s%s", &out, errs)
+			require.Equal(t, exitOK, testenv.Receive(t, ended, "the end of follow"), "%s%s", &out, errs)
 			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is there and cannot answer")
 		})
 	}
@@ -163,7 +163,7 @@ func TestFollowingPollsLess(t *testing.T) {
 }
 
 // TestFollowSaysWhatIsMissing: a run whose worker is away says so with the command that starts one, and
-// that a worker answers once one does: a log would else end with what is no longer so.
+// that a worker responds once one does: a log would else end with what is no longer so.
 func TestFollowSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -180,10 +180,10 @@ func TestFollowSaysWhatIsMissing(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return strings.Contains(said.String(), text) }, patience, 20*time.Millisecond, "%q", text)
 	}
-	shows("no worker of task queue \"" + d.queue + "\" answers\n  to start one: worker --address " + d.env.Address)
+	shows("no worker of task queue \"" + d.queue + "\" responds\n  to start one: worker --address " + d.env.Address)
 	shows("--task-queue " + d.queue + "\n")
 	d.work()
-	shows("  a worker answers\n  ask awaits an answer")
+	shows("  a worker responds\n  ask awaits an answer")
 	leave()
-	following.Wait()
+	testenv.Wait(t, following.Wait, "the end of follow")
 }

@@ -77,10 +77,10 @@ func opened(t *testing.T, page string, flags ...string) (dom, console string, as
 	window.Stdout, window.Stderr = &out, &said
 	window.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, window.Start())
-	late := time.AfterFunc(2*time.Minute, func() { _ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) })
-	defer late.Stop()
-	require.NoError(t, window.Wait(), said.String())
-	_ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) // what it left
+	end := func() { _ = syscall.Kill(-window.Process.Pid, syscall.SIGKILL) }
+	t.Cleanup(end)
+	require.NoError(t, testenv.Returned(t, window.Wait, "the end of the browser"), said.String())
+	end() // what it left
 	for line := range strings.Lines(said.String()) {
 		if strings.Contains(line, "CONSOLE") {
 			console += line

@@ -212,14 +212,14 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 	return work(ctx, s)
 }
 
-// needsWorker refuses a session that no worker listens to. why says what it is for.
+// needsWorker refuses a session whose task queue no worker polls. why says what it is for.
 func (s *session) needsWorker(ctx context.Context, why string) error {
 	if s.worker != nil {
 		return nil
 	}
 	workers, err := s.runs().Workers(ctx, s.taskQueue)
 	if err == nil && workers.Count == 0 {
-		err = withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and %s", s.taskQueue, why))
+		err = withStatus(exitNoServer, fmt.Errorf("no worker polls task queue %q, and %s", s.taskQueue, why))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/base/seal"
+	"reprise/internal/test/testenv"
 )
 
 // TestSecretKeysOfALocalServer sets an environment variable, so it does not run in parallel.
@@ -31,7 +32,7 @@ func TestSecretKeysOfALocalServer(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	testenv.Wait(t, all.Wait, "the keys")
 	for _, found := range ids {
 		require.Len(t, found, 1)
 		require.Equal(t, ids[0], found, "who begins at once has one key")

@@ -116,7 +116,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	require.NoError(t, os.Rename(path, path+".2"))
 	appendTo(path, line(6))
 	over.Store(true)
-	require.NoError(t, <-done)
+	require.NoError(t, testenv.Receive(t, done, "the end of the log"))
 	shows(6)
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+
+	"reprise/internal/test/testenv"
 )
 
 // processStreams are those of a process that an editor has started.
@@ -52,10 +54,10 @@ func TestLSP(t *testing.T) {
 	require.NoError(t, conn.Notify(t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{
 		URI: "file:///a.yaml", Text: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: a}\nworkflow: [{step: a, vars: {b: \"{{ c }}\"}}]\n",
 	}}))
-	found := <-problems
+	found := testenv.Receive(t, problems, "the problems of the file")
 	require.Len(t, found.Diagnostics, 1)
 	require.True(t, strings.HasPrefix(found.Diagnostics[0].Message, `unknown name "c"`), found.Diagnostics[0].Message)
 	require.NoError(t, conn.Notify(t.Context(), protocol.MethodExit, nil))
 	require.NoError(t, toIn.Close())
-	require.NoError(t, command.Wait())
+	require.NoError(t, testenv.Returned(t, command.Wait, "the end of starter lsp"))
 }

@@ -421,14 +421,10 @@ func TestMCPCancels(t *testing.T) {
 		})
 		ended <- err
 	}()
-	<-arrived
+	testenv.Receive(t, arrived, "the request of the call")
 	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	select {
-	case <-gone:
-	case <-time.After(patience):
-		t.Fatal("the request goes on")
-	}
+	require.ErrorIs(t, testenv.Receive(t, ended, "the end of the call"), context.Canceled)
+	testenv.Receive(t, gone, "the end of the request")
 	text, failed := callMCP(t, session, "validate", map[string]any{"file": "users.yaml"})
 	require.False(t, failed, text)
 }

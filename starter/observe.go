@@ -49,18 +49,23 @@ type observer struct {
 	idle map[string]bool
 	// held says that something was paused at the last poll.
 	held bool
-	// noWorker says that no worker answered at the last poll, since when the run waits for one.
+	// noWorker says that no worker responded when it was last asked, since when the run waits for one.
 	noWorker      bool
 	noWorkerSince time.Time
-	// queued is what the run waits for in its queue, as it was at queuedAt.
-	queued   *runs.QueuePosition
-	queuedAt time.Time
+	// queued are what the run and its steps wait for in queues, by the workflow IDs of these.
+	queued map[string]queuedAt
+}
+
+// queuedAt is what was waited for in a queue at a time.
+type queuedAt struct {
+	*runs.QueuePosition
+	at time.Time
 }
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
 	return &observer{
 		session: s, run: run, loops: map[string]workflows.Progress{}, calls: map[string]workflows.IterationRecord{},
-		idle: map[string]bool{},
+		idle: map[string]bool{}, queued: map[string]queuedAt{},
 	}
 }
 
@@ -74,7 +79,7 @@ func (o *observer) reader() *runs.Reader {
 // for minutes after they have died.
 const mostFailed = 1
 
-// observe gives a line per step visit so far. While no worker listens, that is what it
+// observe gives a line per step visit so far. While no worker polls, that is what it
 // says. The error says why there is nothing new; connect.Unreachable where the server
 // is why.
 func (o *observer) observe(ctx context.Context) ([]line, error) {
@@ -88,6 +93,10 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	}
 	for _, record := range progress.Steps {
 		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
+		visit := workflows.VisitName(record.Step, record.Visit)
+		if ticket, queued := progress.States[visit]; queued {
+			lines = append(lines, o.stuckLines(visit, o.position(ctx, &ticket))...)
+		}
 	}
 	if wait := progress.Moving; wait != nil {
 		lines = append(lines, line{key: "moving", text: "waits: " + terminal.Shorten(wait.Summary, 200)})
@@ -130,13 +139,8 @@ const queueInterval = 5 * time.Second
 
 // queueLines describe what a run waits for that is queued, and what would help it.
 func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line {
-	now := time.Now()
-	if o.queued == nil || now.Sub(o.queuedAt) >= queueInterval {
-		run := queue.Member{WorkflowID: o.run.GetID()}
-		o.queued, _ = o.reader().Queued(ctx, run, o.session.taskQueue, ticket) // without an answer the key is known
-		o.queuedAt = now
-	}
-	texts := render.QueueTexts(o.queued, now)
+	now, position := time.Now(), o.position(ctx, ticket)
+	texts := render.QueueTexts(position, now)
 	lines := []line{{
 		key: "queue", text: "queued " + texts[0],
 		live: "queued for " + terminal.Duration(now.Sub(ticket.Since)) + " " + texts[0],
@@ -144,20 +148,46 @@ func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line 
 	for i, text := range texts[1:] {
 		lines = append(lines, line{key: fmt.Sprint("queue ", i), text: text})
 	}
-	if unpolled := o.queued.NoWorker; unpolled != nil {
-		lines = append(lines, line{key: "queue worker", text: render.StartWorker(unpolled.TaskQueue, o.session.flags)})
-	}
-	return lines
+	return append(lines, o.startLines("queue", position)...)
 }
 
-// answered says once that a worker answers after none did.
+// position is what the run, or a visit of a step, waits for that holds a ticket.
+func (o *observer) position(ctx context.Context, ticket *queue.Ticket) *runs.QueuePosition {
+	known, found := o.queued[ticket.Queue]
+	if !found || time.Since(known.at) >= queueInterval {
+		waits := queue.Member{WorkflowID: o.run.GetID()}
+		known.QueuePosition, _ = o.reader().Queued(ctx, waits, o.session.taskQueue, ticket) // without an answer the key is known
+		known.at = time.Now()
+		o.queued[ticket.Queue] = known
+	}
+	return known.QueuePosition
+}
+
+// stuckLines say why a visit of a step does not get the state that it is queued for, and what would help it.
+func (o *observer) stuckLines(visit string, position *runs.QueuePosition) []line {
+	stuck := render.StuckQueue(position)
+	if stuck == "" {
+		return nil
+	}
+	return append([]line{{key: visit + " queue", text: stuck}}, o.startLines(visit, position)...)
+}
+
+// startLines have the command that starts the worker which a queue waits for.
+func (o *observer) startLines(key string, position *runs.QueuePosition) []line {
+	if position.NoWorker == nil {
+		return nil
+	}
+	return []line{{key: key + " worker", text: render.StartWorker(position.NoWorker.TaskQueue, o.session.flags)}}
+}
+
+// answered says once that a worker responds after none did.
 func (o *observer) answered() []line {
 	o.failures = 0
 	if !o.noWorker {
 		return nil
 	}
 	o.noWorker = false
-	return []line{{key: "worker", text: "a worker answers"}}
+	return []line{{key: "worker", text: "a worker responds"}}
 }
 
 // workers says after a query without an answer whether there are workers, and how to start one.
@@ -169,10 +199,10 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 	o.failures++
 	now, text := time.Now(), ""
 	switch {
-	case err == nil && workers.Away(now):
+	case err == nil && !workers.Poll(now):
 		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.taskQueue)
 	case o.failures > mostFailed:
-		text = fmt.Sprintf("no worker of task queue %q answers", o.session.taskQueue)
+		text = fmt.Sprintf("no worker of task queue %q responds", o.session.taskQueue)
 	default:
 		return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 	}
@@ -196,13 +226,13 @@ func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now tim
 	return now
 }
 
-// errUnanswered says that the server passed a query on and no worker answered.
-var errUnanswered = errors.New("no worker answers")
+// errUnanswered says that the server passed a query on and no worker responded.
+var errUnanswered = errors.New("no worker responds")
 
-// listens reports whether workers poll.
-func (o *observer) listens(ctx context.Context) (bool, error) {
+// polled reports whether a worker polls the task queue.
+func (o *observer) polled(ctx context.Context) (bool, error) {
 	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
-	return !workers.Away(time.Now()), err
+	return workers.Poll(time.Now()), err
 }
 
 // waitsAlone reports whether all there is to say of a visit is what its call waits for.

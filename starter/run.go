@@ -127,8 +127,8 @@ func (a *app) runWith(options *runOptions, plans func(context.Context, *session)
 		return err
 	}
 	if options.detach {
-		if listened, err := newObserver(s, run).listens(ctx); err == nil && !listened {
-			a.notef("note: no worker listens on task queue %q; the run waits for one", s.taskQueue)
+		if polled, err := newObserver(s, run).polled(ctx); err == nil && !polled {
+			a.notef("note: no worker polls task queue %q; the run waits for one", s.taskQueue)
 			a.advisef("%s", render.StartWorker(s.taskQueue, s.flags))
 		}
 		return a.reportStart(s, run, options.output)

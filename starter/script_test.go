@@ -61,7 +61,7 @@ var scriptRuns atomic.Int64
 //	signal NAME SIG        sends INT, TERM or KILL to what start has started
 //	ended NAME N           waits for its end, which must have the exit status N
 //	terminate ID           terminates a run on the shared server
-//	departed QUEUE         has a worker listen on the queue and leave
+//	departed QUEUE         has a worker poll the queue and leave
 //	suspend                stops the local Temporal server, as if it were stuck
 //	resume                 lets it go on
 //	break                  kills it
@@ -298,19 +298,19 @@ func cmdDeparted(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(worker.Start())
 	defer worker.Stop()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		listening, err := listens(context.Background(), c, args[0])
+		polled, err := isPolled(context.Background(), c, args[0])
 		ts.Check(err)
-		if listening {
+		if polled {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("the worker does not listen")
+			ts.Fatalf("the worker does not poll")
 		}
 	}
 }
 
-// listens reports whether the server has seen a worker of a task queue.
-func listens(ctx context.Context, c client.Client, queue string) (bool, error) {
+// isPolled reports whether the server has seen a worker of a task queue.
+func isPolled(ctx context.Context, c client.Client, queue string) (bool, error) {
 	described, err := c.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	return len(described.GetPollers()) > 0, err
 }

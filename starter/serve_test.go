@@ -77,7 +77,7 @@ func (s *served) start() {
 	}()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		require.Equal(s.t, exitOK, <-ended, s.errs.String())
+		require.Equal(s.t, exitOK, testenv.Receive(s.t, ended, "the end of starter serve"), s.errs.String())
 	})
 	s.t.Cleanup(s.stop)
 	require.Eventually(s.t, func() bool {
@@ -163,7 +163,7 @@ func TestServe(t *testing.T) {
 			ids[i] = answer["run_id"]
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	for _, one := range ids {
 		require.Equal(t, ids[0], one)
 		require.NotEmpty(t, one)
@@ -184,7 +184,7 @@ func TestServe(t *testing.T) {
 	require.Equal(t, nethttp.StatusOK, status)
 	require.Equal(t, first, answer["run_id"])
 	var result struct{ Result any }
-	require.NoError(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), ""), &result))
 	require.Equal(t, "refs/heads/main", result.Result)
 	status, answer = server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
 	require.Equal(t, nethttp.StatusOK, status)

@@ -32,8 +32,8 @@ func TestOlderBuild(t *testing.T) {
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	require.Eventually(t, func() bool { // a worker that has just started is not seen at once
-		listening, err := listens(t.Context(), env.Client(), queue)
-		return err == nil && listening
+		polled, err := isPolled(t.Context(), env.Client(), queue)
+		return err == nil && polled
 	}, patience, 50*time.Millisecond)
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestOlderBuild(t *testing.T) {
 	status, doc = send("cancel", "--reason", "it is old")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, steer.Done, doc.Runs[0].Outcome)
-	require.ErrorContains(t, run.Get(t.Context(), nil), "canceled")
+	require.ErrorContains(t, testenv.Outcome(t, run, nil), "canceled")
 	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
 	require.Contains(t, history[0].History.String(), "it is old")
 	status, doc = send("cancel")

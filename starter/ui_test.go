@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -43,7 +44,7 @@ func (d *desk) openPages(args ...string) *pages {
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	d.t.Cleanup(func() {
 		stop()
-		require.Equal(d.t, exitOK, <-ended)
+		require.Equal(d.t, exitOK, testenv.Receive(d.t, ended, "the end of starter ui"))
 	})
 	link, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "Runs: ")))
 	require.NoError(d.t, err)

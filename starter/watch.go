@@ -55,13 +55,13 @@ func changeOf(status *runs.Status) string {
 		fmt.Fprint(&b, parent.Run, parent.Control.Version)
 	}
 	if status.Queue != nil {
-		fmt.Fprint(&b, status.Queue.Position)
+		fmt.Fprint(&b, status.Queue.Position, render.StuckQueue(status.Queue))
 	}
 	if status.Turn != nil {
 		fmt.Fprint(&b, status.Turn.Waiting)
 	}
 	for _, step := range status.Steps {
-		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy)
+		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy, render.StuckQueue(step.Queue))
 		if step.Awaits != nil {
 			fmt.Fprint(&b, step.Awaits.Progress())
 		}

@@ -30,7 +30,7 @@ import (
 
 const defaultAddress = "127.0.0.1:7233"
 
-const long = `worker runs playbooks. It connects to a Temporal server, waits on a task queue
+const long = `worker runs playbooks. It connects to a Temporal server, polls a task queue
 and calls the tools that playbooks name. Start as many as you like: a run continues
 when one of them dies.
 
@@ -117,7 +117,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.server.Namespace, "namespace", "", "Temporal namespace")
 	flags.StringVar(&opts.server.Profile, "profile", "", "profile of Temporal's configuration file")
 	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
-		"task queue to listen on [REPRISE_TASK_QUEUE]")
+		"task queue to poll [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
@@ -211,7 +211,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	defer stopWatch()
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
 	return work(ctx, opts, c, catalogue, watched, func() {
-		_, _ = fmt.Fprintf(stdout, "worker: listening on task queue %q, namespace %q at %s, python %s, payload store %s\n",
+		_, _ = fmt.Fprintf(stdout, "worker: polling task queue %q, namespace %q at %s, python %s, payload store %s\n",
 			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython), store.Name())
 		if url := watched.URL(); url != "" {
 			_, _ = fmt.Fprintf(stdout, "worker: metrics at %s\n", url)

@@ -141,7 +141,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	line := make([]byte, 1024)
 	n, err := reader.Read(line)
 	require.NoError(t, err)
-	require.Contains(t, string(line[:n]), "worker: listening on task queue \""+queue+"\"")
+	require.Contains(t, string(line[:n]), "worker: polling task queue \""+queue+"\"")
 	n, err = reader.Read(line)
 	require.NoError(t, err)
 	metrics, found := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "worker: metrics at ")

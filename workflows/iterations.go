@@ -98,7 +98,7 @@ func (b *batch) records() []IterationRecord {
 
 // completeProgress completes the progress of a run with what is not in the records.
 func (r *run) completeProgress(progress *Progress) {
-	progress.Control, progress.Late, progress.Ticket = r.controls.Control, r.Late, r.Ticket
+	progress.Control, progress.Late, progress.Ticket, progress.States = r.controls.Control, r.Late, r.Ticket, r.queuedVisits()
 	for _, parent := range r.controls.parents {
 		progress.Parents = append(progress.Parents, interpreter.Parent{Run: parent.Run, Step: parent.Step})
 	}

@@ -25,7 +25,7 @@ const (
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
 
-	// DefaultTaskQueue is where workers listen by default.
+	// DefaultTaskQueue is the one that workers poll by default.
 	DefaultTaskQueue = "reprise"
 )
 

@@ -198,6 +198,8 @@ type Progress struct {
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// States are the tickets of visits that are queued for the state of their step, by VisitName.
+	States map[string]queue.Ticket `json:"states,omitempty"`
 	// Moving is what a run waits for that moves its states at its end, nil for nothing.
 	Moving *interpreter.Wait `json:"moving,omitempty"`
 	// Shards are the workflow IDs of the open shards of a large loop; each has a progress

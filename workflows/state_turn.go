@@ -29,6 +29,20 @@ type stateTurn struct {
 	skipped *interpreter.Settlement
 }
 
+// VisitName is the name by which the queue of a state knows a visit of a step.
+func VisitName(step string, visit int) string { return fmt.Sprintf("%s#%d", step, visit) }
+
+// queuedVisits are the tickets of visits that are queued for the state of their step, by name.
+func (r *run) queuedVisits() map[string]queue.Ticket {
+	queued := map[string]queue.Ticket{}
+	for _, t := range r.turns {
+		if t.State == queue.Queued {
+			queued[t.visit] = t.Ticket
+		}
+	}
+	return queued
+}
+
 // withState makes a visit of a step once it has the state of the step.
 func (r *run) withState(
 	ctx workflow.Context, start interpreter.Start, record *StepRecord, visit func() interpreter.CallResult,
@@ -59,7 +73,7 @@ func (r *run) acquireState(
 	name := queue.Name{Key: key, State: true}
 	t := &stateTurn{
 		Ticket: queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.Now(ctx)}, record: record,
-		visit: fmt.Sprintf("%s#%d", start.Step.Name, start.Visit),
+		visit: VisitName(start.Step.Name, start.Visit),
 	}
 	r.turns = append(r.turns, t)
 	release = func() { r.releaseState(ctx, t) }

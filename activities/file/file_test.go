@@ -12,6 +12,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -299,7 +300,7 @@ func TestFileManyWriters(t *testing.T) {
 	}
 
 	for range writes * len(workers) {
-		require.NoError(t, <-done)
+		require.NoError(t, testenv.Receive(t, done, "the end of a write"))
 	}
 
 	lines := strings.Split(strings.TrimSuffix(get(t, dir, "rows.jsonl"), "\n"), "\n")

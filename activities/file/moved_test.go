@@ -161,18 +161,18 @@ func TestFileThatMovesDuringAWrite(t *testing.T) {
 	// Now and then a write ends before the file is removed.
 	for try := range 100 {
 		key := fmt.Sprint("k", try)
-		failed := make(chan error)
+		failed := make(chan error, 1)
 
 		go func() {
 			_, err := writeFile(t, c, key, rows, map[string]any{"path": "rows.jsonl"})
 			failed <- err
 		}()
 
-		for os.Remove(path) != nil {
+		for len(failed) == 0 && os.Remove(path) != nil {
 			runtime.Gosched()
 		}
 
-		if err := <-failed; err != nil {
+		if err := testenv.Receive(t, failed, "the end of the write"); err != nil {
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, "moved", object.Type, object.Message)
 			require.Equal(t, interpreter.ClassRetryable, object.Class)
@@ -198,7 +198,7 @@ func TestFileJournalThatIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Flock(int(held.Fd()), syscall.LOCK_EX))
 
-	failed := make(chan error)
+	failed := make(chan error, 1)
 
 	go func() {
 		_, err := writeFile(t, c, "a", []any{1}, map[string]any{"path": "rows.jsonl"})
@@ -208,7 +208,7 @@ func TestFileJournalThatIsRemoved(t *testing.T) {
 	require.Eventually(t, func() bool { return opened(t, path) == 2 }, testenv.Within(10*time.Second), time.Millisecond)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, held.Close())
-	require.NoError(t, <-failed)
+	require.NoError(t, testenv.Receive(t, failed, "the end of the write"))
 	require.Contains(t, get(t, dir, "rows.jsonl.reprise"), "done a - 1\n")
 }
 

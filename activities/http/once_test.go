@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -100,7 +101,7 @@ func (s *breakingServer) idle(t *testing.T, c *activities.Catalogue, n int) {
 		})
 	}
 
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the answers to requests at once"))
 	require.EqualValues(t, n, s.accepted.Load())
 }
 

@@ -21,6 +21,7 @@ import (
 	"reprise/activities"
 	httptool "reprise/activities/http"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -130,7 +131,7 @@ func TestOAuth2TokensAreFetchedOnce(t *testing.T) {
 		})
 	}
 
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all requests")
 	require.Len(t, api.Received(), 20)
 	require.Len(t, i.Received(), 1)
 
@@ -192,7 +193,7 @@ func TestOAuth2RefusedTokensAreReplacedOncePerAttempt(t *testing.T) {
 		})
 	}
 
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all requests")
 	require.Len(t, i.Received(), 2, "one new token for all")
 
 	last := api.Received()[len(api.Received())-1]

@@ -92,7 +92,7 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 		}
 	}
 	stop()
-	readers.Wait()
+	testenv.Wait(t, readers.Wait, "the end of the readers")
 	require.Greater(t, reads.Load(), int64(rounds))
 	t.Logf("%d reads beside %d replaces", reads.Load(), 2*rounds)
 	require.Equal(t, before, db.Query(t, kept))
@@ -246,7 +246,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 	require.Equal(t, []map[string]any{{"n": int64(8)}}, db.Query(t, "SELECT sum(staged)::bigint AS n FROM reprise_staged"))
 	for part := range 24 {
 		in := stagedInput(pg, "together", fields, "", map[string]any{"id": part, fmt.Sprint("c", part%3): 1}, map[string]any{"id": -1, "n": part})
@@ -256,7 +256,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 	publish := stagedInput(pg, "together", fields, interpreter.StagingPublish)
 	for range 4 {
 		group.Go(func() error {
@@ -267,7 +267,7 @@ func TestIterationsStageTogether(t *testing.T) {
 			return err
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 	require.Equal(t, []map[string]any{{"rows": int64(25), "c0": int64(8), "c1": int64(8), "c2": int64(8)}},
 		db.Query(t, "SELECT count(*) AS rows, count(c0) AS c0, count(c1) AS c1, count(c2) AS c2 FROM target"))
 }
@@ -298,7 +298,7 @@ func TestReplacesAtOnce(t *testing.T) {
 				return err
 			})
 		}
-		require.NoError(t, group.Wait())
+		require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 		found := db.Query(t, "SELECT of, count(*) AS n FROM target GROUP BY of")
 		require.Len(t, found, 1, "%v", found)
 		require.Equal(t, int64(200), found[0]["n"])
@@ -351,7 +351,7 @@ func TestLeftOverInUse(t *testing.T) {
 	_, err := dropper.Exec(t.Context(), "UPDATE reprise_staging SET dropped_at = now()")
 	require.NoError(t, err)
 	require.NoError(t, dropper.Commit(t.Context()))
-	require.Equal(t, "staging_lost", tooltest.ErrorObject(t, <-written).Type)
+	require.Equal(t, "staging_lost", tooltest.ErrorObject(t, testenv.Receive(t, written, "the end of the write")).Type)
 }
 
 // begin runs a statement in a transaction that the test ends.

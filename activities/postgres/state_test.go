@@ -149,7 +149,7 @@ func waitForABlock(t *testing.T, reached int) {
 		return len(db.Query(t, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) > 0
 	}, testenv.Within(10*time.Second), 10*time.Millisecond)
 	require.NoError(t, tx.Commit(t.Context()))
-	require.Equal(t, 1, <-wrote)
+	require.Equal(t, 1, testenv.Receive(t, wrote, "the end of the write"))
 	require.Len(t, db.Query(t, "SELECT id FROM plain"), len(rows))
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -174,6 +175,18 @@ var pauses sync.Map
 
 type pause struct{ reached, goOn chan struct{} }
 
+// newPause is the pause of a statement. Resume ends it, and so does the end of the test.
+func newPause(t *testing.T, name string) (reached <-chan struct{}, resume func()) {
+	t.Helper()
+
+	p := pause{make(chan struct{}), make(chan struct{})}
+	resume = sync.OnceFunc(func() { close(p.goOn) })
+
+	pauses.Store(name, p)
+	t.Cleanup(resume)
+	return p.reached, resume
+}
+
 func init() {
 	// A trigger may call what is built in only, but for these files.
 	sqlite.RegisterConnectionHook(func(conn sqlite.ExecQuerierContext, dsn string) error {
@@ -217,17 +230,15 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 				lite, path := movingLite(t)
 				lite.Run(t, "CREATE TRIGGER waits BEFORE INSERT ON t BEGIN SELECT pause('"+name+"'); END", nil)
 
-				p := pause{make(chan struct{}), make(chan struct{})}
-				pauses.Store(name, p)
-
-				failed := make(chan error)
+				reached, resume := newPause(t, name)
+				failed := make(chan error, 1)
 
 				go func() {
 					_, err := lite.Call(t, input(t, lite))
 					failed <- err
 				}()
 
-				<-p.reached
+				testenv.Receive(t, reached, "the statement that pauses")
 
 				if replaced {
 					otherDatabase(t, path+".new")
@@ -236,9 +247,9 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 					require.NoError(t, os.Remove(path))
 				}
 
-				close(p.goOn)
+				resume()
 
-				object := tooltest.ErrorObject(t, <-failed)
+				object := tooltest.ErrorObject(t, testenv.Receive(t, failed, "the end of the attempt"))
 				require.Equal(t, "SQLITE_READONLY_DBMOVED", object.Type, object.Message)
 				require.Equal(t, interpreter.ClassRetryable, object.Class)
 				require.False(t, object.Final)
@@ -294,7 +305,7 @@ c.close()
 	require.NoError(t, os.Rename(path+".new", path))
 	require.NoError(t, insertID(t, lite, 2))
 	require.NoError(t, stdin.Close())
-	require.NoError(t, other.Wait())
+	require.NoError(t, testenv.Returned(t, other.Wait, "the end of the other process"))
 	require.NoError(t, insertID(t, lite, 3))
 	require.Equal(t, "2 3 100", stored(t, path))
 }
@@ -305,17 +316,15 @@ func TestSQLiteFileThatIsStillRead(t *testing.T) {
 	t.Parallel()
 
 	lite, path := movingLite(t)
-	p := pause{make(chan struct{}), make(chan struct{})}
-	pauses.Store("reader", p)
-
-	read := make(chan error)
+	reached, resume := newPause(t, "reader")
+	read := make(chan error, 1)
 
 	go func() {
 		_, err := lite.Call(t, lite.Input(t, "SELECT id, pause('reader') AS p FROM t", nil))
 		read <- err
 	}()
 
-	<-p.reached
+	testenv.Receive(t, reached, "the statement that pauses")
 	require.NoError(t, insertID(t, lite, 2))
 	require.NoError(t, os.Rename(path, path+".old"))
 
@@ -323,8 +332,8 @@ func TestSQLiteFileThatIsStillRead(t *testing.T) {
 	in.TimeoutSeconds = 0.3
 	require.Equal(t, interpreter.KindTimeout, lite.Fail(t, in).Kind)
 
-	close(p.goOn)
-	require.NoError(t, <-read)
+	resume()
+	require.NoError(t, testenv.Receive(t, read, "the end of the reader"))
 	lite.Run(t, "CREATE TABLE t (id)", nil)
 	require.Equal(t, "1 2", stored(t, path+".old"))
 	require.Empty(t, stored(t, path))

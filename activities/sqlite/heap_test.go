@@ -75,7 +75,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 
 	object = lite.Fail(t, lite.Raw(hungry(900)))
 	require.NoError(t, tx.Rollback())
-	<-waited
+	testenv.Receive(t, waited, "the end of the write")
 
 	require.Equal(t, interpreter.KindTool, object.Kind)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)

@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -271,7 +272,7 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 
 	result, err := lite.Call(t, at(lite.Input(t, "SELECT count(*) AS n, count(DISTINCT id / 2) AS ops FROM many", nil)))
 	require.NoError(t, err)

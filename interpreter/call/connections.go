@@ -57,12 +57,29 @@ func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().In
 // StartConnections are the connections of sinks that a run of a playbook is certain to need unless it
 // fails, as far as they are known when it begins. files are the playbooks that it takes along.
 func StartConnections(book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time) []interpreter.SinkConnection {
-	return startConnections(book, workload, files, now, 0)
+	search := connectionSearch{files: files, now: now, seen: map[childRun]bool{}}
+	return search.run(book, workload, 0)
 }
 
-func startConnections(
-	book *playbook.Playbook, workload map[string]any, files map[string]string, now time.Time, depth int,
-) (all []interpreter.SinkConnection) {
+// mostSearched is how many runs of child playbooks a search follows.
+const mostSearched = 500
+
+// connectionSearch finds the StartConnections of a run and of those that it starts.
+type connectionSearch struct {
+	files map[string]string
+	now   time.Time
+	// seen are the child runs that were followed: playbooks may run each other.
+	seen map[childRun]bool
+}
+
+// childRun is a run of a playbook with a workload, as JSON.
+type childRun struct {
+	book     *playbook.Playbook
+	workload string
+}
+
+// run finds those of one run, which is a child of so many others.
+func (s *connectionSearch) run(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
 	data := interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, workload)),
 		Vars:     expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
@@ -80,16 +97,16 @@ func startConnections(
 			auth := book.Resolve(sink.Action).Auth
 			return auth != nil && config.runOnly(auth) == ""
 		})
-		all = append(all, config.connectionsOf(known, now)...)
+		all = append(all, config.connectionsOf(known, s.now)...)
 		if depth < playbook.MaxNesting {
-			all = append(all, config.startOfChild(files, now, depth)...)
+			all = append(all, s.child(config, depth)...)
 		}
 	}
 	return all
 }
 
-// startOfChild are the StartConnections of the run that a step starts and whose failure is that of the step.
-func (c *Config) startOfChild(files map[string]string, now time.Time, depth int) []interpreter.SinkConnection {
+// child finds those of the run that a call starts and whose failure is that of its step.
+func (s *connectionSearch) child(c Config, depth int) []interpreter.SinkConnection {
 	action := c.Book.Resolve(c.Action)
 	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
 		return nil
@@ -99,16 +116,22 @@ func (c *Config) startOfChild(files map[string]string, now time.Time, depth int)
 		if c.runOnly(node) != "" {
 			return nil
 		}
-		value, err := node.Render(c.Scope, expression.DecisionBudget(now))
+		value, err := node.Render(c.Scope, expression.DecisionBudget(s.now))
 		if given, _ = value.(map[string]any); err != nil || given == nil {
 			return nil
 		}
 	}
-	inner := c.child(action, files)
+	inner := c.child(action, s.files)
 	if inner == nil || inner.Concurrency != nil { // it may be skipped
 		return nil
 	}
-	return startConnections(inner, given, files, now, depth+1)
+	text, err := expression.Encode(given)
+	run := childRun{inner, string(text)}
+	if err != nil || s.seen[run] || len(s.seen) >= mostSearched {
+		return nil
+	}
+	s.seen[run] = true
+	return s.run(inner, given, depth+1)
 }
 
 // child is the playbook that an action runs, nil where that is not known without a run.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 )
 
@@ -196,7 +197,7 @@ func TestConcurrentEvaluation(t *testing.T) {
 			all.Go(func() { outcomes[i] = attack(program, scope) })
 		}
 
-		all.Wait()
+		testenv.Wait(t, all.Wait, "all results")
 
 		for _, o := range outcomes {
 			require.Equal(t, outcomes[0], o, source)
@@ -221,7 +222,7 @@ func TestConcurrentCompile(t *testing.T) {
 		})
 	}
 
-	all.Wait()
+	testenv.Wait(t, all.Wait, "all programs")
 }
 
 // One budget serves a whole decision: it ends where its expressions together

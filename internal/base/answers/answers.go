@@ -23,8 +23,8 @@ import (
 
 // Errors of answers that came to nothing.
 var (
-	// ErrNoAnswer says that no worker has answered: what was sent may take effect yet.
-	ErrNoAnswer = errors.New("no worker answers")
+	// ErrNoAnswer says that no worker has responded: what was sent may take effect yet.
+	ErrNoAnswer = errors.New("no worker responds")
 	// ErrClosed says that the workflow has ended.
 	ErrClosed = errors.New("the workflow has ended")
 )

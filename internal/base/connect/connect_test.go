@@ -156,7 +156,7 @@ func TestDialCompressesNothingOnThisMachine(t *testing.T) {
 		options.ConnectionOptions.GrpcCompression = chosen
 		_, err := connect.Dial(t.Context(), options, nil)
 		require.Error(t, err)
-		require.Equal(t, compression, <-seen.compression)
+		require.Equal(t, compression, testenv.Receive(t, seen.compression, "a request"))
 	}
 }
 

@@ -53,7 +53,7 @@ func UpdateEnded(err error) bool {
 	return NotFound(err) || errors.As(err, &failed) && failed.Type() == acceptedUpdateCompleted
 }
 
-// UpdateTimedOut reports whether no worker answered an update in time. The update may
+// UpdateTimedOut reports whether no worker responded to an update in time. The update may
 // take effect when one does.
 func UpdateTimedOut(err error) bool {
 	return is[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
@@ -72,7 +72,7 @@ func QueryFailed(err error) (message string, failed bool) {
 	return query.Message, true
 }
 
-// QueryUnanswered reports whether the server is there and no worker has answered a
+// QueryUnanswered reports whether the server is there and no worker has responded to a
 // query with a result.
 func QueryUnanswered(err error) bool {
 	return is[*serviceerror.QueryFailed](err) ||

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/base/payload"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -141,7 +142,7 @@ func TestManyWriteAndReadTheSameValues(t *testing.T) {
 			return nil
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the end of the writes"))
 	require.Len(t, s.files(), 2)
 }
 
@@ -232,7 +233,7 @@ func TestNothingOfACancelledWriteIsLeft(t *testing.T) {
 		})
 		time.Sleep(time.Millisecond) // somewhere in the middle of the write
 		cancel()
-		group.Wait()
+		testenv.Wait(t, group.Wait, "the end of the cancelled write")
 		for _, path := range s.files() {
 			require.NotContains(t, path, ".tmp")
 		}

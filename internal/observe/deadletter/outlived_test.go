@@ -115,7 +115,7 @@ func TestIterationsThatOutliveTheirLoop(t *testing.T) {
 	reader := &deadletter.Reader{Reader: runs.Reader{Client: c}}
 	chain, err := reader.Chain(t.Context(), id, "")
 	require.NoError(t, err)
-	require.NoError(t, <-ended)
+	require.NoError(t, testenv.Receive(t, ended, "the end of the children"))
 	require.Len(t, chain.Letters, 1)
 	require.Equal(t, 1, chain.Letters[0].Index)
 	require.Equal(t, "b", chain.Letters[0].Element.Data)
@@ -156,7 +156,7 @@ func TestFailuresThatOnlyTheLoopReports(t *testing.T) {
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: id},
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: oneLoop})
 	require.NoError(t, err)
-	require.NoError(t, run.Get(t.Context(), nil))
+	require.NoError(t, testenv.Outcome(t, run, nil))
 	chain, err := (&deadletter.Reader{Reader: runs.Reader{Client: c}}).Chain(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Equal(t, 1, chain.Lost)

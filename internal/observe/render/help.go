@@ -103,9 +103,22 @@ func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
 
+// queueOf is the queue that a run is in, else the first one in which a step of it is stuck; nil for none.
+func queueOf(status *runs.Status) *runs.QueuePosition {
+	if status.Queue != nil {
+		return status.Queue
+	}
+	for _, step := range status.Steps {
+		if StuckQueue(step.Queue) != "" {
+			return step.Queue
+		}
+	}
+	return nil
+}
+
 // Help are the commands that would help a run to continue, one a line.
 func Help(status *runs.Status) []string {
-	switch queue := status.Queue; {
+	switch queue := queueOf(status); {
 	case status.Ended():
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:

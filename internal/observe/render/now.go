@@ -86,6 +86,9 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	case held != "":
 		text += ", " + held
 	}
+	if stuck := StuckQueue(step.Queue); stuck != "" {
+		text += "; " + stuck
+	}
 	return text
 }
 

@@ -134,15 +134,26 @@ func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 		}
 		texts = append(texts, running)
 	}
-	switch unpolled := queue.NoWorker; {
-	case queue.Stopped:
-		texts = append(texts, "the workflow "+terminal.Visible(queue.WorkflowID)+", which keeps the queue, was ended: it starts again when a run requests a slot")
-	case unpolled != nil && unpolled.WorkflowID == queue.WorkflowID:
-		texts = append(texts, fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", unpolled.TaskQueue))
-	case unpolled != nil:
-		texts = append(texts, fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue))
+	if stuck := StuckQueue(queue); stuck != "" {
+		texts = append(texts, stuck)
 	}
 	return texts
+}
+
+// StuckQueue says why the next run of a queue gets no slot, "" where nothing is known to be in its way; queue may be nil.
+func StuckQueue(queue *runs.QueuePosition) string {
+	if queue == nil {
+		return ""
+	}
+	switch unpolled := queue.NoWorker; {
+	case queue.Stopped:
+		return "the workflow " + terminal.Visible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
+	case unpolled != nil && unpolled.WorkflowID == queue.WorkflowID:
+		return fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", unpolled.TaskQueue)
+	case unpolled != nil:
+		return fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue)
+	}
+	return ""
 }
 
 // turnText says how many runs are queued for the slot that a run has.
@@ -281,6 +292,9 @@ func stepDetails(step runs.Step, now time.Time) []string {
 		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
 	} else if held := heldOf(step.Item); held != "" && (step.Waiting != "" || len(step.Waits) == 0) {
 		said = append(said, held)
+	}
+	if stuck := StuckQueue(step.Queue); stuck != "" {
+		said = append(said, stuck)
 	}
 	if step.Error != nil && step.Status != interpreter.Completed && len(step.Waits) == 0 {
 		said = append(said, errorOf(step.Error))

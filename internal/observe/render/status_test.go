@@ -149,6 +149,33 @@ func TestGoldenQueued(t *testing.T) {
 	samples.Golden(t, "status/queued_80", out.String())
 }
 
+// TestGoldenQueuedStep: a step that waits for its state shows why the run that holds it does not continue.
+func TestGoldenQueuedStep(t *testing.T) {
+	t.Parallel()
+	now := samples.Began.Add(192 * time.Second)
+	keeper := "reprise-concurrency//load%2Forders/state"
+	status := &runs.Status{
+		Found:  runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.Began},
+		HeldBy: runs.HeldByConcurrency, At: now,
+	}
+	var out bytes.Buffer
+	for _, unpolled := range []*runs.Unpolled{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: keeper, TaskQueue: "clinic"}} {
+		status.Steps = []runs.Step{{
+			Step: "orders", Visit: 1, StartedAt: samples.Began,
+			Item: runs.Item{
+				Status: interpreter.Pending, HeldBy: runs.HeldByConcurrency, Waiting: "waits for the state load/orders, which run load-7x2k3q holds",
+			},
+			Queue: &runs.QueuePosition{
+				Name: queue.Name{Key: "load/orders", State: true}, WorkflowID: keeper, Since: samples.Began, Limit: 1, Position: 1,
+				Holders: []string{"load-7x2k3q"}, Running: 1, HoldersSince: []time.Time{samples.Began}, NoWorker: unpolled,
+			},
+		}}
+		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+		out.WriteString(render.StepNow(status.Steps[0], status) + "\n")
+	}
+	samples.Golden(t, "status/queued_step_80", out.String())
+}
+
 // TestGoldenCancelled: a run says who has cancelled it, and why, before it has ended
 // and afterwards.
 func TestGoldenCancelled(t *testing.T) {

@@ -34,7 +34,7 @@ func (a AwaitedAttempt) To() interpreter.AnswerTo {
 // Awaiting finds the attempts of a run that await their answers: of a step, or of all
 // steps for "", and of one iteration where index is not nil. Left counts the children
 // of loops that were not queried: it queries a hundred of a loop at most. The error is
-// answers.ErrNoAnswer where no worker answers.
+// answers.ErrNoAnswer where no worker responds.
 func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {

@@ -57,13 +57,13 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 			queues = lists.Add(queues, run.TaskQueue)
 		}
 	}
-	away := make([]bool, len(queues))
+	unpolled := make([]bool, len(queues))
 	severalAtOnce(len(queues), func(i int) {
 		workers, err := r.Workers(ctx, queues[i])
-		away[i] = err == nil && workers.Away(now)
+		unpolled[i] = err == nil && !workers.Poll(now)
 	})
 	for i, queue := range queues {
-		if away[i] {
+		if unpolled[i] {
 			list.NoWorker = append(list.NoWorker, queue)
 		}
 	}

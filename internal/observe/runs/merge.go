@@ -24,7 +24,7 @@ type origin interface {
 	// no longer there.
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
 	// records are the visits of steps so far, and whether the run is known to have none
-	// because no worker answers; latest finds histories that the run has continued as.
+	// because no worker responds; latest finds histories that the run has continued as.
 	records(ctx context.Context, latest bool) (records []workflows.StepRecord, note string, err error)
 	// revision changes when a history grows, or another attempt of it begins.
 	revision(ctx context.Context, of source) (string, error)

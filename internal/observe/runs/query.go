@@ -124,9 +124,9 @@ type Workers struct {
 // longestPoll is more than a poll takes: a worker that waits for tasks polls again once a minute.
 const longestPoll = 75 * time.Second
 
-// Away reports whether no worker has polled lately.
-func (w Workers) Away(now time.Time) bool {
-	return w.Count == 0 || now.Sub(w.LastPoll) > longestPoll
+// Poll reports whether one of them has polled lately.
+func (w Workers) Poll(now time.Time) bool {
+	return w.Count > 0 && now.Sub(w.LastPoll) <= longestPoll
 }
 
 // Workers finds the workers of a task queue.

@@ -36,7 +36,7 @@ type QueuePosition struct {
 	NoWorker *Unpolled `json:"no_worker,omitempty"`
 }
 
-// Unpolled is a workflow that makes no progress, as no worker polls its task queue and responds.
+// Unpolled is a workflow that makes no progress: no worker polls its task queue, or none that does responds.
 type Unpolled struct {
 	WorkflowID string `json:"workflow_id"`
 	TaskQueue  string `json:"task_queue"`

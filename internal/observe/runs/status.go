@@ -13,7 +13,7 @@ const (
 	HeldByWait      = "wait"       // it waits before it tries again, polls or turns the page
 	HeldByRateLimit = "rate_limit" // it waits for its turn
 	HeldByWindow    = "window"     // of its loop, in which no slot is free
-	HeldByNoWorker  = "no_worker"  // no worker listens on its task queue
+	HeldByNoWorker  = "no_worker"  // no worker polls its task queue, or none that does responds
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it continues
 	HeldByAnswer    = "answer"     // a person or another system answers its attempt
@@ -26,7 +26,7 @@ const (
 // Status is where a run is.
 type Status struct {
 	Found
-	// Workers counts those that the server knows to listen on the task queue; -1 where
+	// Workers counts those that the server knows to poll the task queue; -1 where
 	// that was not requested.
 	Workers  int      `json:"workers"`
 	Steps    []Step   `json:"steps"`
@@ -36,7 +36,7 @@ type Status struct {
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
-	// NoWorkerSince is, where no worker answers, since when a task of the run waits for one; without
+	// NoWorkerSince is, where no worker responds, since when a task of the run waits for one; without
 	// a task when a worker has polled last, zero where that is not known.
 	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`
 	// Turn is what the run has under its concurrency key; nil where it has no key, no
@@ -94,6 +94,9 @@ type Step struct {
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
+	// Queue is what the step waits for that is queued for its state; nil for others, and where that was
+	// not queried.
+	Queue *QueuePosition `json:"queue,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
 	ChildRuns

@@ -97,7 +97,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		return nil
 	})
 	if workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && workers.Count == 0 {
-		stop() // no worker will answer
+		stop() // no worker will respond
 	}
 	_ = group.Wait()
 	q.status.Workers = workers.Count
@@ -129,10 +129,17 @@ func (q *inquiry) open(ctx context.Context) error {
 		q.status.Status, q.status.HeldBy, q.status.Stalled = wait.Reason.Status(), holders[wait.Reason], wait.Summary
 	}
 	q.queue(ctx, progress.Ticket)
+	for i := range q.status.Steps {
+		step := &q.status.Steps[i]
+		visit := workflows.VisitName(step.Step, step.Visit)
+		if ticket, queued := progress.States[visit]; queued && q.spend() {
+			step.Queue = q.queuedBehind(ctx, &ticket, visit)
+		}
+	}
 	return nil
 }
 
-// noWorker notes that no worker answers for the run, with how long a task of the run has waited for
+// noWorker notes that no worker responds for the run, with how long a task of the run has waited for
 // one, else when a worker has polled last.
 func (q *inquiry) noWorker(workers Workers, format string) {
 	q.status.HeldBy = HeldByNoWorker
@@ -151,19 +158,13 @@ func (q *inquiry) noWorker(workers Workers, format string) {
 // queue reads what a run waits for that has not got its turn, and the runs that wait
 // for the turn of one that has.
 func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
-	var err error
 	switch {
 	case ticket.Waits():
 		if q.status.Status != interpreter.Paused {
 			q.status.Status, q.status.HeldBy, q.status.Since = interpreter.Queued, HeldByConcurrency, ticket.Since
 		}
 		q.spend()
-		run := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
-		q.status.Queue, err = q.queued(ctx, ticket, run)
-		q.findUnpolled(ctx, q.status.Queue, q.run.TaskQueue, err == nil, q.spend)
-		if err != nil && q.status.Queue.NoWorker == nil {
-			q.notef("its position in the queue was not answered")
-		}
+		q.status.Queue = q.queuedBehind(ctx, ticket, "")
 	case ticket != nil && ticket.State == queue.Granted && q.spend():
 		described, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
@@ -174,6 +175,17 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 			Name: ticket.Name, WorkflowID: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
 		}
 	}
+}
+
+// queuedBehind is what the run, or a visit of a step, waits for that is queued. The first call is spent.
+func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit string) *QueuePosition {
+	waits := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID, Visit: visit}
+	position, err := q.queued(ctx, ticket, waits)
+	q.findUnpolled(ctx, position, q.run.TaskQueue, err == nil, q.spend)
+	if err != nil && position.NoWorker == nil {
+		q.notef("its position in the queue of %s was not answered", ticket.Name.Describe())
+	}
+	return position
 }
 
 // step adds the status of a visit of a step.

@@ -138,7 +138,7 @@ func TestHold(t *testing.T) {
 	}()
 	held(reads, 1)
 	cancel()
-	require.ErrorIs(t, <-gone, context.Canceled)
+	require.ErrorIs(t, testenv.Receive(t, gone, "the end of the request"), context.Canceled)
 	rest := make(chan int, 1)
 	go func() {
 		response, err := http.Get(api.URL() + "/api/v1/moving/list")
@@ -152,7 +152,7 @@ func TestHold(t *testing.T) {
 	require.Empty(t, api.Moving("", "list"))
 	reads.Release()
 	reads.Release()
-	require.Equal(t, 200, <-rest)
+	require.Equal(t, 200, testenv.Receive(t, rest, "the answer to the read"))
 	require.Len(t, api.Moving("", "list"), 1)
 
 	writes := api.HoldAnswer(func(r *http.Request) bool { return r.Method == http.MethodPost })
@@ -169,5 +169,5 @@ func TestHold(t *testing.T) {
 	require.Len(t, api.Writes(""), 1, "it is written, and nobody knows")
 	require.Empty(t, rest)
 	writes.Release()
-	require.Equal(t, 201, <-rest)
+	require.Equal(t, 201, testenv.Receive(t, rest, "the answer to the write"))
 }

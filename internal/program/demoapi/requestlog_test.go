@@ -64,6 +64,6 @@ func TestMaxConcurrent(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return api.MaxConcurrent("together") == 4 }, testenv.Within(10*time.Second), 5*time.Millisecond)
 	cancel()
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the end of the requests")
 	require.Equal(t, 0, api.MaxConcurrent("nobody"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/demoapi"
+	"reprise/internal/test/testenv"
 )
 
 func TestWritesHappenOncePerKey(t *testing.T) {
@@ -79,7 +80,7 @@ func TestWritesHappenOncePerKeyUnderConcurrency(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all writes")
 	close(statuses)
 	count := map[int]int{}
 	for status := range statuses {

@@ -96,13 +96,13 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 			return err == nil && update.Get(t.Context(), nil) == nil
 		}, patience, 50*time.Millisecond)
 		var result workflows.Result
-		require.NoError(t, run.Get(t.Context(), &result))
+		require.NoError(t, testenv.Outcome(t, run, &result))
 		require.Equal(t, []any{10 * i, size, i}, result.Result.Data)
 	}
 	require.Positive(t, told.drops.Load())
 	require.EqualValues(t, bound, told.bound.Load())
 	stop()
-	<-watched
+	testenv.Receive(t, watched, "the end of the watch")
 	require.Zero(t, told.bound.Load())
 	require.Zero(t, told.memory.Load())
 }

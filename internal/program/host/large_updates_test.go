@@ -55,7 +55,7 @@ func TestLargeUpdates(t *testing.T) {
 	require.Error(t, update(workflows.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
 	require.NoError(t, update(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
 	var result workflows.Result
-	require.NoError(t, run.Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, run, &result))
 	require.Equal(t, 1, result.Result.Data)
 	for _, history := range testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID()) {
 		for _, event := range history.History.GetEvents() {

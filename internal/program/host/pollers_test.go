@@ -80,7 +80,7 @@ func TestBothQueuesArePolled(t *testing.T) {
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},
 			workflows.PlaybookWorkflowName, workflows.Input{Name: "plain.yaml", Source: book})
 		require.NoError(t, err)
-		require.NoError(t, run.Get(t.Context(), nil))
+		require.NoError(t, testenv.Outcome(t, run, nil))
 		t.Logf("run %d took %s", i, time.Since(began))
 		require.Eventually(t, seen.both, testenv.Within(10*time.Second), 10*time.Millisecond, "after %d runs no worker asks for the first tasks of others", i+1)
 	}

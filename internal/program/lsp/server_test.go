@@ -19,6 +19,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/program/lsp"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 )
 
@@ -46,7 +47,7 @@ func newEditor(t *testing.T) *editor {
 	})
 	t.Cleanup(func() {
 		_ = e.conn.Notify(context.Background(), protocol.MethodExit, nil)
-		require.NoError(t, <-ended)
+		require.NoError(t, testenv.Receive(t, ended, "the end of the server"))
 		_ = e.conn.Close()
 	})
 	var initialized protocol.InitializeResult
@@ -67,7 +68,7 @@ func (e *editor) shows(text string) []protocol.Diagnostic {
 	require.NoError(e.t, e.conn.Notify(e.t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{
 		TextDocument: protocol.TextDocumentItem{URI: file, Text: text},
 	}))
-	return <-e.problems
+	return testenv.Receive(e.t, e.problems, "the problems of the document")
 }
 
 // split takes the cursor, ¦, out of a text.
@@ -132,7 +133,7 @@ func TestProblems(t *testing.T) {
 	require.Empty(t, e.shows("services: {web: {image: x}}\n"), "another YAML file is none of ours")
 	require.Empty(t, e.shows("no: [yaml"))
 	require.NoError(t, e.conn.Notify(t.Context(), protocol.MethodTextDocumentDidClose, protocol.DidCloseTextDocumentParams{TextDocument: protocol.TextDocumentIdentifier{URI: file}}))
-	require.Empty(t, <-e.problems)
+	require.Empty(t, testenv.Receive(t, e.problems, "the problems of the document"))
 }
 
 func TestCompletion(t *testing.T) {
@@ -187,10 +188,10 @@ func TestCompletionOfResults(t *testing.T) {
 		for path, want := range paths {
 			whole := strings.NewReplacer("@", "1", "#", "1").Replace(book)
 			require.NoError(t, e.conn.Notify(t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: at, Text: whole}}))
-			<-e.problems
+			testenv.Receive(t, e.problems, "the problems of the document")
 			text, where := split(t, strings.NewReplacer("@", "1", "#", "1").Replace(strings.Replace(book, place, path+"¦", 1)))
 			require.NoError(t, e.conn.Notify(t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: at, Text: text}}))
-			<-e.problems
+			testenv.Receive(t, e.problems, "the problems of the document")
 			where.TextDocument.URI = at
 			var list protocol.CompletionList
 			e.call(protocol.MethodTextDocumentCompletion, protocol.CompletionParams{TextDocumentPositionParams: where}, &list)
@@ -391,7 +392,7 @@ func BenchmarkTyping(b *testing.B) {
 	defer func() { _ = conn.Close() }()
 	for b.Loop() {
 		_ = conn.Notify(b.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: file, Text: text.String()}})
-		<-published
+		testenv.Receive(b, published, "the problems of the document")
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/key")
 }

@@ -171,7 +171,7 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 		case connect.QueryUnanswered(err):
 			s.Logger.Warn("no worker responds with the question", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
-				"no worker answers at the moment, so the question cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
+				"no worker responds at the moment, so the question cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
 		case err != nil:
 			return found, err
 		case found.Elsewhere == "":

@@ -37,7 +37,7 @@ func TestApprovalInABrowser(t *testing.T) {
 
 	browser.Open(address)
 	require.Eventually(t, func() bool {
-		if strings.Contains(browser.Text(), "no worker answers") { // it is busy with other tests: try again
+		if strings.Contains(browser.Text(), "no worker responds") { // it is busy with other tests: try again
 			browser.Open(address)
 		}
 		return browser.Eval(`document.title === 'Load 42 rows? – Reprise'`) == "true"

@@ -146,7 +146,7 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 }
 
 // deliver sends an answer to the workflow that hosts the attempt, or to the one that it
-// names. Where no worker replies, or too many answers are being sent, it is kept; so
+// names. Where no worker responds, or too many answers are being sent, it is kept; so
 // are answers that arrive while others are kept, behind them.
 func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
@@ -179,7 +179,7 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 	return reply, err
 }
 
-// errUnsaid says that no workflow has replied to an answer: no worker has answered, or
+// errUnsaid says that no workflow has replied to an answer: no worker has responded, or
 // the workflow has continued as new meanwhile, or has ended.
 var errUnsaid = errors.New("the outcome of the answer is unknown")
 

@@ -21,6 +21,7 @@ import (
 	"reprise/internal/observe/ending"
 	"reprise/internal/program/host"
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -310,7 +311,7 @@ func TestManyCallbacks(t *testing.T) {
 				strings.NewReader(fmt.Sprintf(`{"result": %d}`, i%many)), "Content-Type", "application/json")
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callbacks")
 	for i, run := range runs {
 		both := []int{replies[i].status, replies[many+i].status}
 		require.Contains(t, both, http.StatusAccepted)
@@ -348,7 +349,7 @@ workflow:
 		WorkflowID: run.GetID(), UpdateName: "pause", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(t, err)
-	require.NoError(t, handle.Get(t.Context(), nil))
+	require.NoError(t, testenv.Outcome(t, handle, nil))
 	var wanted []any
 	complete := func(token string) {
 		address, err := callback.Open(a.keys, token)
@@ -367,7 +368,7 @@ workflow:
 		WorkflowID: run.GetID(), UpdateName: "resume", Args: []any{map[string]any{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(t, err)
-	require.NoError(t, handle.Get(t.Context(), nil))
+	require.NoError(t, testenv.Outcome(t, handle, nil))
 	complete(tokens[3]) // the last one: a run of which nothing is left ends, paused or not
 	require.ElementsMatch(t, []any{0, 10, 20, 30}, wanted)
 	require.Equal(t, []any{0, 10, 20, 30}, a.ends(run).Result.Data.(map[string]any)["results"])

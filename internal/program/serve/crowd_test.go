@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 )
 
 // TestCrowd: who has to go where there is no room.
@@ -120,17 +121,19 @@ func TestManyConnections(t *testing.T) {
 			return serve.Begun{RunID: "run"}, nil
 		}
 	})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
 	ended := make(chan reply, 1)
 	go func() { ended <- w.start("hello/runs", w.ci, `{}`) }()
-	<-under
+	testenv.Receive(t, under, "a start that is held")
 	for range 100 {
 		w.dial("GET /healthz HTTP/1.1\r\n") // never whole
 	}
 	for range 5 {
 		require.Equal(t, http.StatusOK, w.raw("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").StatusCode)
 	}
-	close(release)
-	require.Equal(t, http.StatusAccepted, (<-ended).status)
+	free()
+	require.Equal(t, http.StatusAccepted, testenv.Receive(t, ended, "the answer to the start").status)
 }
 
 // TestSlotsOfOneCaller: who has many requests under way leaves places to others.
@@ -147,6 +150,8 @@ func TestSlotsOfOneCaller(t *testing.T) {
 			return serve.Begun{RunID: "run"}, nil
 		}
 	})
+	free := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(free)
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
@@ -160,13 +165,13 @@ func TestSlotsOfOneCaller(t *testing.T) {
 			}
 		})
 	}
-	<-under
-	<-under
+	testenv.Receive(t, under, "a start that is held")
+	testenv.Receive(t, under, "a start that is held")
 	began := time.Now()
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", w.ci, `{}`).status)
 	require.Less(t, time.Since(began), atOnce)
-	close(hold)
-	group.Wait()
+	free()
+	testenv.Wait(t, group.Wait, "the answers to all requests")
 }
 
 // TestStrangeRequests: extremes of URLs, bodies and headers are refused, and none is a
@@ -236,7 +241,7 @@ func TestCallersHaveNoPartInTraces(t *testing.T) {
 	given := w.start("hello/runs", w.ci, `{}`, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		"Tracestate", "a=b", "Baggage", "password=of-somebody")
 	require.Equal(t, http.StatusAccepted, given.status, string(given.body))
-	ctx := <-began
+	ctx := testenv.Receive(t, began, "the start of the run")
 	require.False(t, trace.SpanContextFromContext(ctx).IsValid())
 	require.Zero(t, baggage.FromContext(ctx).Len())
 	for name := range given.header {

@@ -148,7 +148,7 @@ func (w *world) serve() {
 	go func() { ended <- serve.New(w.options).Run(ctx, listener, nil) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(w.t, <-ended)
+		require.NoError(w.t, testenv.Receive(w.t, ended, "the end of the server"))
 	})
 	w.t.Cleanup(w.stop)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 )
 
 // stalled opens connections that each send a head and some bytes of the body, and then
@@ -149,7 +150,7 @@ func TestTriggersAreSendersOfTheirOwn(t *testing.T) {
 	deliver := func(body string, header ...string) serve.Order {
 		given := w.deliver(body, append(header, "X-Shop-Topic", "orders", "X-Api-Key", "key-of-another", "X-Forwarded-For", "10.0.0.1")...)
 		require.Equal(t, http.StatusAccepted, given.status, string(given.body))
-		return <-orders
+		return testenv.Receive(t, orders, "the order of a run")
 	}
 	const body = `{"event": {"id": "1"}}`
 	shop := deliver(body, "X-Shop-Signature", "v1="+base64.StdEncoding.EncodeToString(mac512(secret, body)))

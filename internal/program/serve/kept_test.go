@@ -53,7 +53,7 @@ func (a *asking) floods(token, verb string, many int, body func(i int) string) m
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(a.t, group.Wait, "the answers to all callers")
 	return statuses
 }
 
@@ -174,7 +174,7 @@ func TestManyTokensOfOneRun(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	a.work()
 	require.Equal(t, many*(many+1)/2, a.ends(run).Result.Data)
 }

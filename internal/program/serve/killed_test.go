@@ -103,7 +103,7 @@ func TestServeIsKilled(t *testing.T) {
 			failure := `{"message": "no disk"}`
 			_, err = http.Post("http://"+address+"/v1/callbacks/"+token+"/fail", "application/json", strings.NewReader(failure))
 			require.Error(t, err, "the connection breaks")
-			<-process.Exited
+			testenv.Receive(t, process.Exited, "the end of the server")
 			if moment == "after" {
 				a.token() // of the next attempt, so that the answer has had its effect
 			}

@@ -19,6 +19,7 @@ import (
 
 	"reprise/internal/base/callback"
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -95,7 +96,7 @@ func TestCallersAtOnce(t *testing.T) {
 				}
 			})
 		}
-		group.Wait()
+		testenv.Wait(t, group.Wait, "the starts of all runs")
 		t.Logf("%.0f runs a second were started", float64(callers)/time.Since(began).Seconds())
 		sum, total := a.answerAll(a.tokens(callers)), 0
 		for _, run := range runs {
@@ -190,7 +191,7 @@ func (a *asking) answerAll(tokens []string) (sum int) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(a.t, group.Wait, "the answers to all callers")
 	took := time.Since(began)
 	for said := range count {
 		require.Regexp(a.t, "^(200 true|202 true|202 false|503 .*)$", said)
@@ -270,7 +271,7 @@ func TestAnswersThatDoNotWait(t *testing.T) {
 	_, most := stuck.count(0)
 	require.LessOrEqual(t, most, serve.AnswersOfOne)
 	close(stuck.free)
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	require.Len(t, taken, serve.AnswersOfOne)
 	require.Equal(t, callers*(callers+1)/2, a.ends(run).Result.Data)
 }
@@ -302,7 +303,7 @@ func TestAnswersOfTheEndThatDoNotWait(t *testing.T) {
 	require.Equal(t, http.StatusOK, repeated.status, string(repeated.body))
 	require.Equal(t, http.StatusConflict, a.callback(known, "complete", `{"result": 3}`).status)
 	close(stuck.free)
-	require.Equal(t, http.StatusAccepted, <-kept)
+	require.Equal(t, http.StatusAccepted, testenv.Receive(t, kept, "the status of the kept answer"))
 	require.Equal(t, 2, a.ends(run).Result.Data)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"reprise/internal/base/callback"
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -57,7 +58,7 @@ func TestProgressInFloods(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all reports")
 	took := time.Since(began)
 	t.Logf("%d reports in %s", many, took)
 	require.Equal(t, http.StatusAccepted, a.callback(token, "progress", `{"done": 5000}`).status)

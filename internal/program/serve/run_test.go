@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -75,7 +76,7 @@ func TestOneKeyIsOneRun(t *testing.T) {
 		own.url = []string{first, second}[i%2]
 		group.Go(func() { replies[i] = own.start("hello/runs?wait=60s", w.ci, `{}`, "Idempotency-Key", "once") })
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	began := 0
 	for _, given := range replies {
 		require.Equal(t, http.StatusOK, given.status, string(given.body))
@@ -100,7 +101,7 @@ func TestWaitingEndsWithTheServer(t *testing.T) {
 		return err == nil
 	}, patience, tick)
 	w.stop()
-	given := <-asked
+	given := testenv.Receive(t, asked, "the answer to the start")
 	require.Equal(t, http.StatusAccepted, given.status)
 	require.Equal(t, "running", given.values["status"])
 	w.serve()
@@ -169,7 +170,7 @@ func TestOneThousandCallers(t *testing.T) {
 			statuses[i] = w.start("hello/runs", w.ci, fmt.Sprintf(`{"name": %d}`, i), "Idempotency-Key", fmt.Sprint(i)).status
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all callers")
 	taken := 0
 	for _, status := range statuses {
 		require.Contains(t, []int{http.StatusAccepted, http.StatusServiceUnavailable}, status)

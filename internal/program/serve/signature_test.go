@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 )
 
@@ -188,7 +189,7 @@ func TestDeliveries(t *testing.T) {
 	require.Equal(t, first.values["run_id"], again.values["run_id"])
 	require.Equal(t, true, again.values["repeated"])
 	var result struct{ Result map[string]any }
-	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), first.values["workflow_id"].(string), "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), first.values["workflow_id"].(string), ""), &result))
 	require.Equal(t, "github", result.Result["sender"])
 	require.Equal(t, "refs/heads/main", result.Result["body"].(map[string]any)["ref"])
 	require.Equal(t, map[string]any{

@@ -143,7 +143,7 @@ func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outco
 	case ctx.Err() != nil:
 		return Unknown, "interrupted before it answered; " + statusHint(run)
 	case connect.UpdateTimedOut(err):
-		return Unknown, fmt.Sprintf("no worker of its task queue %q has answered within %s; worker --task-queue %s "+
+		return Unknown, fmt.Sprintf("no worker of its task queue %q has responded within %s; worker --task-queue %s "+
 			"starts one. The command may take effect when one answers; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
 	case connect.UpdateEnded(err):
 		return Refused, "it has ended meanwhile; " + statusHint(run)

@@ -38,7 +38,7 @@ const MostReason = 500
 const (
 	// sendsAtOnce is how many runs a command is sent to at the same time.
 	sendsAtOnce = 10
-	// sendPatience is how long a run may take to answer: only its worker answers.
+	// sendPatience is how long a run may take to answer: only its worker responds.
 	sendPatience = 10 * time.Second
 )
 
@@ -71,7 +71,7 @@ const (
 	Done      CommandOutcome = "done"
 	Unchanged CommandOutcome = "unchanged" // it was so already
 	Refused   CommandOutcome = "refused"
-	Unknown   CommandOutcome = "unknown" // no worker answered
+	Unknown   CommandOutcome = "unknown" // no worker responded
 	Kept      CommandOutcome = "kept"    // the server keeps it until a worker is back
 )
 

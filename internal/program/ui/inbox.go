@@ -72,7 +72,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	for _, found := range s.awaiting(r.Context(), page.Runs) {
 		shown.Left += found.left
 		if found.err != nil {
-			shown.Notes = append(shown.Notes, found.run+": no worker answers, so its question cannot be shown.")
+			shown.Notes = append(shown.Notes, found.run+": no worker responds, so its question cannot be shown.")
 		}
 		for _, awaited := range found.awaited[:min(len(found.awaited), mostCards)] {
 			one, err := newCard(found.run, awaited, v.frame.At, nil, nil)
@@ -205,7 +205,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 	case errors.Is(err, answers.ErrClosed):
 		said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
 	case errors.Is(err, answers.ErrNoAnswer):
-		said = flash{Text: "No worker answers. Nothing was sent; try again when one is back.", Bad: true}
+		said = flash{Text: "No worker responds. Nothing was sent; try again when one is back.", Bad: true}
 	case err != nil:
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *Server) awaited(r *http.Request, run string) (runs.AwaitedAttempt, erro
 	}
 	all, _, err := s.Runs.Awaiting(r.Context(), run, form.Get("step"), index)
 	if errors.Is(err, answers.ErrNoAnswer) {
-		return runs.AwaitedAttempt{}, &pageError{http.StatusServiceUnavailable, "No worker answers. Nothing was sent; try again when one is back."}
+		return runs.AwaitedAttempt{}, &pageError{http.StatusServiceUnavailable, "No worker responds. Nothing was sent; try again when one is back."}
 	}
 	if err != nil {
 		return runs.AwaitedAttempt{}, err

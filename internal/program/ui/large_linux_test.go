@@ -22,12 +22,12 @@ func TestPagesWithoutAWorker(t *testing.T) {
 	w := newWorld(t)
 	w.queue = w.env.NewTaskQueue() // of no worker
 	w.start("alone-"+w.queue, strings.Replace(fails, "nightly", "alone", 1), nil)
-	w.shows("/?playbook=alone", "no worker answers")
+	w.shows("/?playbook=alone", "no worker responds")
 	began := time.Now()
 	status, body, _ := w.get("/?playbook=alone")
 	took := time.Since(began)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "no worker answers")
+	require.Contains(t, body, "no worker responds")
 	require.Less(t, took, testenv.Within(300*time.Millisecond))
 }
 
@@ -59,7 +59,7 @@ workflow:
 			return nil
 		})
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, testenv.Returned(t, group.Wait, "the starts of all runs"))
 	w.shows("/", "Next page")
 	for _, path := range []string{"/?playbook=many", "/?playbook=nightly", "/runs/" + many} {
 		w.get(path) // the cache is warm then

@@ -240,7 +240,7 @@ func verdict(status *runs.Status, now time.Time) string {
 		return "Skipped: its concurrency key was taken."
 	}
 	if status.HeldBy == runs.HeldByNoWorker {
-		return "No worker answers. The run started " + since + " ago."
+		return "No worker responds. The run started " + since + " ago."
 	}
 	if status.Status == interpreter.Running {
 		return "Running for " + since + what + "."

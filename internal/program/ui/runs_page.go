@@ -224,7 +224,7 @@ func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls i
 	status, err := s.reader(row.Run, now, glanceTime).Glance(ctx, row.Run, now, calls)
 	s.silences.note(row.Run.TaskQueue, now, err == nil)
 	if err != nil {
-		row.Now = "no worker answers"
+		row.Now = "no worker responds"
 		return
 	}
 	row.Status, row.Now = status.Status, render.Now(status)

@@ -183,7 +183,7 @@ func newWorld(t *testing.T) *world {
 	go func() { ended <- server.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-ended)
+		require.NoError(t, testenv.Receive(t, ended, "the end of the server"))
 	})
 	jar, _ := cookiejar.New(nil)
 	w.pages = &http.Client{Jar: jar}
@@ -358,7 +358,7 @@ func (w *world) inbox(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "approve, by ada@host")
 	var result workflows.Result
-	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
 	w.rejects(t)
 }
@@ -382,7 +382,7 @@ func (w *world) rejects(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "reject, by ada@host")
 	var result workflows.Result
-	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "reject", result.Result.Data.(map[string]any)["option"])
 	require.Equal(t, "not "+hostile, result.Result.Data.(map[string]any)["comment"])
 }
@@ -465,7 +465,7 @@ func (w *world) playbooks(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "The run has started.")
 	var result workflows.Result
-	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), "started/asks"+w.queue, "").Get(t.Context(), &result))
+	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), "started/asks"+w.queue, ""), &result))
 	require.Equal(t, map[string]any{"count": 4, "day": "1:30", "list": []any{1, 2}, "sure": false, "api_token": "hush"}, result.Result.Data)
 }
 

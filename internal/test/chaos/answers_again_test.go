@@ -39,7 +39,7 @@ func (r *answersRound) again() {
 	require.NoError(r.t, err)
 	require.Equal(r.t, interpreter.Completed, result.Status, "%+v", result.Error)
 	require.Empty(r.t, r.letters(origin))
-	r.other.wait()
+	r.other.wait(r.t)
 	require.Empty(r.t, r.other.trouble)
 	asked := 0
 	for item := range r.plans {

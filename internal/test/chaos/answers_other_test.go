@@ -20,6 +20,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -165,7 +166,7 @@ func newOtherSystem(t *testing.T, plans [][]plan, most int, serve string, keys *
 		cancel()
 		server.CloseClientConnections()
 		server.Close()
-		o.busy.Wait()
+		testenv.Wait(t, o.busy.Wait, "the end of what the other system sends")
 	})
 	return o
 }
@@ -427,7 +428,10 @@ func (o *otherSystem) halted(h halt) {
 }
 
 // wait waits until nobody says anything any more.
-func (o *otherSystem) wait() { o.busy.Wait() }
+func (o *otherSystem) wait(t *testing.T) {
+	t.Helper()
+	testenv.Wait(t, o.busy.Wait, "the end of what the other system sends")
+}
 
 // moves counts what has come and was said.
 func (o *otherSystem) moves() int {

@@ -211,7 +211,7 @@ func (s *serving) start() {
 	}()
 	s.stop = func() {
 		cancel()
-		<-ended
+		testenv.Receive(s.t, ended, "the end of the server of answers")
 	}
 }
 
@@ -291,7 +291,7 @@ func (r *answersRound) outcome() time.Duration {
 	r.await("the run ends", r.ended)
 	result, err := ending.Of(r.t.Context(), r.run)
 	require.NoError(r.t, err)
-	r.other.wait()
+	r.other.wait(r.t)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	r.checkAnswers(result)
 	r.checkMarks(histories)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/testenv"
 )
 
 var samplesFlag = flag.Int("chaos.samples", 0, "how often TestWatermarkIsBehindItsRows reads state and table; 0 as often as it can in two deaths of the worker")
@@ -40,7 +42,7 @@ func TestWatermarkIsBehindItsRows(t *testing.T) {
 		r.killInRun()
 	}
 	stop()
-	require.NoError(t, <-sampled)
+	require.NoError(t, testenv.Receive(t, sampled, "the end of the samples"))
 	require.Greater(t, samples.Load(), int64(100))
 	t.Logf("%d samples beside %d runs", samples.Load(), r.runs)
 	r.worker.Stop()

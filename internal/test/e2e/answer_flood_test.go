@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -59,7 +60,7 @@ func (a *answering) signals(many int, answer func(i int) interpreter.Answer) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(a.t, group.Wait, "the end of all signals")
 }
 
 // TestSignalsInFloods: a run passes answers on to a call that has left it, however many
@@ -127,7 +128,7 @@ func TestProgressBeyondTheUpdatesOfAHistory(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all reports")
 	require.Eventually(t, func() bool {
 		_, err := w.answer(keys, first.token, interpreter.Answer{Verb: interpreter.AnswerComplete})
 		return err == nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -208,13 +210,15 @@ func became(t *testing.T, answer interpreter.Answer, taken interpreter.AnswerRec
 
 func (a *answering) whileSent() string {
 	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	a.t.Cleanup(release)
 	a.other.held = held
 	a.begin("30s")
 	told := a.say(a.other.nth(a.t, 1).token, a.answer)
 	a.other.mu.Lock()
 	a.other.held = nil
 	a.other.mu.Unlock()
-	close(held)
+	release()
 	return told
 }
 
@@ -253,7 +257,7 @@ func (a *answering) stepOver() string {
 func (a *answering) cancelled() string {
 	a.beginAwaited()
 	a.cancel(a.run)
-	_ = a.run.Get(a.t.Context(), nil)
+	_ = testenv.Outcome(a.t, a.run, nil)
 	return a.say(a.other.nth(a.t, 1).token, a.answer)
 }
 
@@ -271,7 +275,7 @@ func (a *answering) steer(update string) {
 		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(a.t, err)
-	require.NoError(a.t, handle.Get(a.t.Context(), nil))
+	require.NoError(a.t, testenv.Outcome(a.t, handle, nil))
 }
 
 func (a *answering) workerDown() string {
@@ -341,7 +345,7 @@ func (a *answering) ends() string {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = a.run.Get(a.t.Context(), nil)
+		_ = testenv.Outcome(a.t, a.run, nil)
 	}()
 	require.Eventually(a.t, func() bool {
 		a.other.mu.Lock()

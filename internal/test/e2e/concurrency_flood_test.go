@@ -54,7 +54,7 @@ func (w *world) flood(source, api string, keys []string) []client.WorkflowRun {
 				})
 		})
 	}
-	group.Wait()
+	testenv.Wait(w.t, group.Wait, "the starts of all runs")
 	for _, err := range failed {
 		require.NoError(w.t, err)
 	}
@@ -142,7 +142,7 @@ func (w *world) asksAgainAndAgain(key string) (silence func() time.Duration) {
 	}()
 	return func() time.Duration {
 		stop()
-		<-done
+		testenv.Receive(w.t, done, "the answer to the last query")
 		return longest
 	}
 }

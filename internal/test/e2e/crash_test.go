@@ -91,7 +91,7 @@ func TestAttemptIsDeliveredAgain(t *testing.T) {
 	w := newWorld(t)
 	first := w.spawn()
 	run := w.start(book(suicide), nil)
-	<-first.Done()
+	testenv.Receive(t, first.Done(), "the end of the worker")
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "enough"), nil, 0o600))
 	w.spawn()
 	result, err := w.outcome(run)
@@ -119,7 +119,7 @@ func TestWorkerLost(t *testing.T) {
 output: "{{ told.query.message[0] }}"
 `), nil)
 	for range 4 {
-		<-w.spawn().Done()
+		testenv.Receive(t, w.spawn().Done(), "the end of the worker")
 	}
 	w.spawn()
 	result, err := w.outcome(run)

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -41,7 +42,7 @@ func (w *world) startWithUpdate(source, update string, arg any) (client.Workflow
 	run, startErr := operation.Get(w.t.Context())
 	require.NoError(w.t, startErr)
 	if err == nil {
-		err = handle.Get(w.t.Context(), nil)
+		err = testenv.Outcome(w.t, handle, nil)
 	}
 	return run, err
 }
@@ -106,7 +107,7 @@ func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 			run, err := w.startWithUpdate(book("  - {step: ask, tool: aproval}\n"), update, arg)
 			require.ErrorContains(t, err, "the run has ended before it began: ")
 			require.ErrorContains(t, err, "aproval")
-			require.ErrorContains(t, run.Get(t.Context(), nil), "aproval")
+			require.ErrorContains(t, testenv.Outcome(t, run, nil), "aproval")
 		})
 	}
 }
@@ -141,7 +142,7 @@ func TestUpdatesAcrossHistories(t *testing.T) {
 		}
 	}
 	result := w.endsAs(run, interpreter.Completed)
-	group.Wait()
+	testenv.Wait(t, group.Wait, "the answers to all updates")
 	require.Equal(t, visits+1, len(result.Steps))
 	require.Len(t, f.answered, visits, "whoever has answered a visit knows it")
 	continued := 0

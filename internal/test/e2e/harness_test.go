@@ -355,7 +355,7 @@ func (w *world) cancel(run client.WorkflowRun) workflows.Result {
 	w.t.Helper()
 	began := time.Now()
 	require.NoError(w.t, w.env.Client().CancelWorkflow(w.t.Context(), run.GetID(), run.GetRunID()))
-	_ = run.Get(w.t.Context(), nil) // only waits; the outcome is looked at below
+	_ = testenv.Outcome(w.t, run, nil) // only waits; the outcome is looked at below
 	require.Less(w.t, time.Since(began), testenv.Within(time.Minute), "a cancelled run has to end soon")
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/observe/ending"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -499,6 +500,6 @@ func TestNestedOnlyFromItsParent(t *testing.T) {
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(),
 			client.StartWorkflowOptions{ID: w.queue + "-" + name, TaskQueue: w.queue}, workflows.PlaybookWorkflowName, input)
 		require.NoError(t, err)
-		require.ErrorContains(t, run.Get(t.Context(), nil), "the input of the workflow was refused: it says that a step of another run has started it")
+		require.ErrorContains(t, testenv.Outcome(t, run, nil), "the input of the workflow was refused: it says that a step of another run has started it")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -357,7 +358,7 @@ notify: {on: [paused, exhausted, completed], url: "{{ hooks }}/team", body: "{{ 
 				_, _ = w.steer(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch"}) // nothing may wait right now
 				return len(ended) == 1
 			}, patience, 10*tick)
-			require.NoError(t, <-ended)
+			require.NoError(t, testenv.Receive(t, ended, "the end of the run"))
 			result, err := w.outcome(run)
 			require.NoError(t, err)
 			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)

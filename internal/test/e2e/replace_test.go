@@ -325,7 +325,7 @@ func TestReplaceSurvivesKills(t *testing.T) {
 		"tool: postgres, auth: pg, table: things, mode: replace")
 	run := r.start(playbook, map[string]any{"shelf": r.URL, "shards": shards})
 	for range 2 {
-		<-killed
+		testenv.Receive(t, killed, "the request at which the worker is killed")
 		require.Equal(t, map[int]string{1000: "of before"}, r.table())
 		process <- r.spawn()
 	}

@@ -19,6 +19,7 @@ import (
 
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
+	"reprise/internal/test/testenv"
 	"reprise/internal/test/testenv/testworker"
 	"reprise/workflows"
 )
@@ -256,6 +257,8 @@ func TestSecretKeys(t *testing.T) {
 			t.Parallel()
 			w, v := newWorld(t), newVault(t)
 			reached, goOn := make(chan struct{}), make(chan struct{})
+			answer := sync.OnceFunc(func() { close(goOn) })
+			t.Cleanup(answer)
 			v.hold = func(calls int) {
 				if calls == 1 {
 					close(reached)
@@ -265,9 +268,9 @@ func TestSecretKeys(t *testing.T) {
 			first := w.spawnWith(seal.Variable + "=" + row.first)
 			run := w.start(book(two), map[string]any{"vault": v.URL})
 			if row.first != "" {
-				<-reached // the result is sealed, and the worker gives way to another one
+				testenv.Receive(t, reached, "the request with the secret") // the result is sealed, and the worker gives way to another one
 				first.Kill()
-				close(goOn)
+				answer()
 				w.spawnWith(seal.Variable + "=" + row.second)
 			}
 			result, err := w.outcome(run)
@@ -325,7 +328,7 @@ func TestSecretsSurviveAKilledWorker(t *testing.T) {
     retry: [{when: "{{ error.status == 401 }}", then: {max_attempts: 2, initial_delay: 0.01}}]
 output: "{{ items.stats.success }}"
 `), map[string]any{"vault": v.URL})
-	<-reached
+	testenv.Receive(t, reached, "the twelfth request")
 	first.Kill()
 	w.spawnWith(key)
 	result, err := w.outcome(run)

@@ -44,8 +44,8 @@ func TestSlotsInAnyOrder(t *testing.T) {
     params: {n: "{{ n }}"}
     loop: {collection: "{{ 1..6 }}", element: n, mode: parallel, max_concurrency: 2, batch: 1}
 `), map[string]any{"api": api.URL})
-	<-began
-	<-began
+	testenv.Receive(t, began, "a request")
+	testenv.Receive(t, began, "a request")
 	loop := run.GetID() + "/fetch#1"
 	width := func(slots int) {
 		w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
@@ -85,15 +85,17 @@ func TestStartsOfAWideWindow(t *testing.T) {
 		_, _ = fmt.Fprint(rw, `{}`)
 	}))
 	t.Cleanup(api.Close)
+	release := sync.OnceFunc(func() { close(seen) })
+	t.Cleanup(release)
 	run := w.start(book(fmt.Sprintf(`
   - step: fetch
     tool: http
     url: "{{ api }}/"
     loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: %[1]d, batch: 1}
 `, width)), map[string]any{"api": api.URL})
-	all.Wait()
+	testenv.Wait(t, all.Wait, "the requests of all iterations")
 	answer, err := w.env.Client().QueryWorkflow(t.Context(), run.GetID()+"/fetch#1", "", client.QueryTypeStackTrace)
-	close(seen)
+	release()
 	require.NoError(t, err)
 	var trace string
 	require.NoError(t, answer.Get(&trace))

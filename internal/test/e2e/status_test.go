@@ -590,3 +590,47 @@ workflow: [{step: ask, tool: approval, message: "Fine?"}]
 		})
 	}
 }
+
+// TestStatusSaysWhoseWorkerKeepsAState: a step that waits for its state shows that no worker runs the run that
+// holds it, or the workflow that gives it, as a queued run does.
+func TestStatusSaysWhoseWorkerKeepsAState(t *testing.T) {
+	t.Parallel()
+	for name, keeps := range map[string]bool{"the holder": false, "the queue": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, theirs := newWorking(t), newWorld(t)
+			door, _ := newLobby(t)
+			source := ours.loading("")
+			if !keeps { // the first run has the queue begin where its worker is
+				first := ours.enter("first", source, door.url)
+				ours.await(first, "orders", interpreter.Running)
+				ours.cancel(first)
+			}
+			process := theirs.spawn()
+			holder := theirs.enter("holder", source, door.url)
+			require.Eventually(t, func() bool { return slices.Contains(door.present(), holder.GetID()) }, patience, tick)
+			waiting := ours.enter("waiting", source, door.url)
+			ours.await(waiting, "orders", interpreter.Pending)
+			position := func() *runs.QueuePosition {
+				status := ours.status(waiting)
+				require.LessOrEqual(t, status.Calls, runs.StatusCalls)
+				require.NotNil(t, status.Steps[0].Queue)
+				return status.Steps[0].Queue
+			}
+			found := position()
+			require.Nil(t, found.NoWorker)
+			require.Equal(t, []string{holder.GetID()}, found.Holders)
+			require.Equal(t, 1, found.Position)
+			process.Kill()
+			want := &runs.Unpolled{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
+			if keeps {
+				want.WorkflowID = found.WorkflowID
+			}
+			require.Equal(t, want, position().NoWorker)
+			theirs.spawn()
+			require.Eventually(t, func() bool { return position().NoWorker == nil }, patience, tick)
+			ours.cancel(waiting)
+			theirs.cancel(holder)
+		})
+	}
+}

@@ -113,7 +113,7 @@ func (w *world) saysAtOnce(run client.WorkflowRun, says []saying) {
 	}
 	w.work()
 	for i, answer := range told {
-		require.NoError(w.t, (<-answer).err, "%+v", says[i])
+		require.NoError(w.t, testenv.Receive(w.t, answer, "the answer to a command").err, "%+v", says[i])
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -198,10 +199,10 @@ func TestPauseDuringTheValidation(t *testing.T) {
 	missing := w.saysEarly(run, workflows.PauseUpdate, workflows.CommandInput{Step: "fech"})
 
 	w.work()
-	first := <-paused
+	first := testenv.Receive(t, paused, "the answer to pause")
 	require.NoError(t, first.err)
 	require.True(t, first.standing.Changed)
-	require.ErrorContains(t, (<-missing).err, `no step "fech"`)
+	require.ErrorContains(t, testenv.Receive(t, missing, "the answer to pause").err, `no step "fech"`)
 	w.await(run, "fetch", interpreter.Paused)
 	require.Zero(t, api.began(time.Time{}))
 
@@ -497,7 +498,7 @@ func TestSteeredAtOnce(t *testing.T) {
 			standings[i], _ = w.steer(run, update, workflows.CommandInput{By: fmt.Sprint(i)})
 		})
 	}
-	people.Wait()
+	testenv.Wait(t, people.Wait, "the answers to all commands")
 	progress, ok := w.progress(run)
 	require.True(t, ok)
 	changed := 0

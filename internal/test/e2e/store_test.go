@@ -262,7 +262,7 @@ func TestAWorkerStopsWhileItKeepsAnAnswer(t *testing.T) {
     url: "{{ largeAPI }}/a"
 output: "{{ len(send) }}"
 `), map[string]any{"largeAPI": api.URL})
-	<-sent
+	testenv.Receive(t, sent, "the first request")
 	stop()
 	s.comeBack()
 	w.workWith(w.env.Dial(t, s.options()))
@@ -300,7 +300,7 @@ func TestARequestThatCannotBeRead(t *testing.T) {
     body: "{{ large }}"
 output: "{{ send is defined }}"
 `), map[string]any{"to": api.URL, "large": strings.Repeat("x", 200_000)})
-	<-arrived
+	testenv.Receive(t, arrived, "the first request")
 	s.leave()
 	stop()
 	w.workWith(w.env.Dial(t, s.options()))

@@ -282,3 +282,81 @@ func isDuration(of ast.Expr) bool {
 	}
 	return false
 }
+
+// TestWaitsOfTestsEnd: what runs on the goroutine of a test waits for others with a limit. A bare
+// receive, or the Wait of a group or a process, hangs the suite when what it waits for has failed.
+func TestWaitsOfTestsEnd(t *testing.T) {
+	t.Parallel()
+	for _, file := range goSources(t, isTest) {
+		for _, declared := range file.tree.Decls {
+			of, ok := declared.(*ast.FuncDecl)
+			if !ok || of.Body == nil || !isOfATest(of) {
+				continue
+			}
+			for _, wait := range endlessWaits(of.Body) {
+				t.Errorf("%s: it waits without a limit; write testenv.Receive, Returned or Wait", file.at(wait))
+			}
+		}
+	}
+}
+
+// isOfATest reports whether a function has a testing.T or the like, or is a helper of one.
+func isOfATest(of *ast.FuncDecl) (found bool) {
+	for _, given := range of.Type.Params.List {
+		ast.Inspect(given.Type, func(node ast.Node) bool {
+			name, ok := node.(*ast.Ident)
+			found = found || ok && name.Name == "testing"
+			return true
+		})
+	}
+	for _, statement := range of.Body.List {
+		if first, ok := statement.(*ast.ExprStmt); ok {
+			found = found || methodOf(first.X) == "Helper"
+		}
+	}
+	return found
+}
+
+// methodOf is the name of the method or function of a package that an expression calls.
+func methodOf(node ast.Node) string {
+	if call, ok := node.(*ast.CallExpr); ok {
+		if of, ok := call.Fun.(*ast.SelectorExpr); ok {
+			return of.Sel.Name
+		}
+	}
+	return ""
+}
+
+// endlessWaits are the waits without a limit that a function makes itself. What it gives to others,
+// or starts, is another goroutine's, but for subtests and cleanups.
+func endlessWaits(body ast.Node) (found []ast.Node) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.SelectStmt:
+			for _, one := range node.Body.List {
+				for _, statement := range one.(*ast.CommClause).Body {
+					found = append(found, endlessWaits(statement)...)
+				}
+			}
+			return false
+		case *ast.UnaryExpr:
+			of, ok := node.X.(*ast.SelectorExpr)
+			if node.Op == token.ARROW && (!ok || of.Sel.Name != "C") { // a ticker ticks
+				found = append(found, node)
+			}
+		case *ast.CallExpr:
+			switch method := methodOf(node); {
+			case method == "Wait" && len(node.Args) == 0:
+				found = append(found, node)
+			case method == "Run" || method == "Cleanup":
+				if inner, ok := node.Args[len(node.Args)-1].(*ast.FuncLit); ok {
+					found = append(found, endlessWaits(inner.Body)...)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}

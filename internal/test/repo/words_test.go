@@ -35,6 +35,7 @@ var avoided = []struct{ words, instead string }{
 	{`what (becomes?|became|comes?|came) of`, "what happens to, the outcome of"},
 	{`(takes?|took|taken) in`, "accept, read"},
 	{`in the midst`, "during"},
+	{`workers?( of (the |its )?task queue %q)? (listens?|answer(s|ed)?|repl(y|ies|ied))|listen(s|ing)? (on|to) (a |the |its )?task queue`, "a worker polls a task queue; it responds to a query or an update"},
 }
 
 // kept are texts that have such a word and keep it: keys of JSON, which programs read.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/testenv"
 )
 
 // recorder is a testing.TB whose failures are kept and do not fail the test.
@@ -32,7 +34,7 @@ func failure(t *testing.T, f func(testing.TB)) string {
 		defer close(done)
 		f(r)
 	}()
-	<-done
+	testenv.Receive(t, done, "the end of the function")
 	require.NotEmpty(t, r.message, "expected a failure")
 	return r.message
 }

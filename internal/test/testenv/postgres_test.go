@@ -89,7 +89,7 @@ func TestLockHoldsWriters(t *testing.T) {
 	require.Eventually(t, func() bool { return database.Waiting(t, "Kept") == 1 }, testenv.Within(20*time.Second), 20*time.Millisecond)
 	require.Empty(t, database.Query(t, `SELECT * FROM "Kept"`), "readers go on")
 	unlock()
-	<-written
+	testenv.Receive(t, written, "the end of the write")
 	require.Len(t, database.Query(t, `SELECT * FROM "Kept"`), 1)
 }
 

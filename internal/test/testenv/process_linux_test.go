@@ -29,7 +29,7 @@ func startAndKill(t *testing.T, role string, check func(line string), env ...str
 	require.NoError(t, err)
 	check(strings.TrimSpace(line))
 	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, cmd.Wait())
+	require.Error(t, testenv.Returned(t, cmd.Wait, "the end of the killed helper"))
 }
 
 // Only Linux ties the life of a child to that of its parent.
