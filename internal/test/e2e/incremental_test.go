@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -344,6 +345,46 @@ func TestTenantsHaveOneState(t *testing.T) {
 	named := w.kept(strings.Replace(source, "STATE", `, state: "`+w.queue+`/{{ tenant }}"`, 1))
 	w.endsAs(w.start(named, map[string]any{"tenant": "b"}), interpreter.Completed)
 	require.Equal(t, "1 2", keptIDs(w, db))
+}
+
+// TestSinkOfAnotherTable: a sink whose table was changed continues nothing in the other one, which has rows of its own, until it
+// is read in full.
+func TestSinkOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE archive (id bigint PRIMARY KEY, at text); INSERT INTO archive VALUES (9, '2025-01-01')")
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
+	run := func(table string, ends interpreter.Status, full ...string) workflows.Result {
+		t.Helper()
+		source := resultInto("tool: postgres, auth: pg, mode: upsert, key: id, table: "+table, "row_order: none")
+		input := w.input(w.kept(source), map[string]any{"api": api.url})
+		input.FullRefresh = full
+		return w.endsAs(w.startWith(input, time.Time{}), ends)
+	}
+	run("orders", interpreter.Completed)
+	run("public.orders", interpreter.Completed)
+	refused := run("archive", interpreter.Failed)
+	require.Equal(t, interpreter.KindIncremental, refused.Error.Kind)
+	require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
+	require.Contains(t, refused.Error.Message, "is kept for table public.orders, and the sink writes to public.archive")
+	require.Equal(t, []string{"2026-01-01", "2026-01-04"}, api.since, "no request was sent")
+	run("archive", interpreter.Completed, "fetch")
+	require.Len(t, db.Query(t, "SELECT id FROM archive"), 4)
+	run("archive", interpreter.Completed)
+	require.Equal(t, []string{"2026-01-01", "2026-01-04", "2026-01-01", "2026-01-04"}, api.since)
+}
+
+// TestSinkSpelledDifferently: rows that come again are known in the same table by another spelling of its name.
+func TestSinkSpelledDifferently(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
+	for i, table := range []string{"orders", "public.orders", "orders", "public.orders"} {
+		source := pagesInto("tool: postgres, auth: pg, key: id, table: "+table, "row_order: asc")
+		w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
+		api.add(change(4+i, "2026-01-03"))
+	}
+	require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
 }
 
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.
