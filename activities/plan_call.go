@@ -49,7 +49,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 		s.plan.States = append(s.plan.States, plan)
 		return nil
 	}
-	holders, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
+	holders, _, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
 	if err != nil {
 		plan.Problem = problemOf(err)
 	}

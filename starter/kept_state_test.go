@@ -61,6 +61,7 @@ func TestStateText(t *testing.T) {
 	t.Parallel()
 	doc := stateDocument{
 		Step: "orders", State: "shop/orders", Type: incremental.Integer, Watermark: expression.Of(7), ReadsFrom: expression.Of(7), Run: "shop-1", Rows: 2,
+		HeldBy: []string{},
 	}
 	require.Equal(t, `state       shop/orders
 step        orders
@@ -68,6 +69,7 @@ kept        by Temporal: at least once
 watermark   7 (integer)
 reads from  7
 moved       -
+held        by no run
 last run    shop-1
 rows        2
 `, stateText(doc, "state of orders: kept by Temporal: at least once", time.Now()))
