@@ -331,15 +331,19 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 }
 
 func changesTable(changes []changeDocument, now time.Time, width int) string {
-	rows := terminal.NewTable("at", "by", "from", "to", "note")
+	rows := terminal.NewTable("at, by", "from, to", "note")
 	for _, change := range changes {
-		to := cursorText(change.To)
+		to := "→ " + cursorText(change.To)
 		if change.To.Data == nil {
 			to = "forgotten"
 		}
-		rows.AppendRow(table.Row{movedText(change.At, now), terminal.OneLine(change.By), cursorText(change.From), to, terminal.Shorten(change.Note, mostNote)})
+		rows.AppendRow(table.Row{
+			movedText(change.At, now) + "\n" + terminal.OneLine(change.By), cursorText(change.From) + "\n" + to, terminal.Shorten(change.Note, mostNote),
+		})
+		rows.AppendSeparator()
 	}
+	const aTime = 23 // letters
 	return terminal.Fit(rows, width,
-		terminal.Elastic{Name: "by", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "from"}, // mostly the change before
-		terminal.Elastic{Name: "note", Least: 16, Cut: text.WrapSoft}, terminal.Elastic{Name: "to", Least: 20, Cut: terminal.Snip})
+		terminal.Elastic{Name: "at, by", Least: aTime, Cut: terminal.EachLine(terminal.Middle)}, terminal.Elastic{Name: "note", Least: 13, Cut: text.WrapSoft},
+		terminal.Elastic{Name: "from, to", Least: aTime, Cut: terminal.EachLine(terminal.Snip)})
 }
