@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
@@ -385,6 +387,42 @@ func TestSinkSpelledDifferently(t *testing.T) {
 		api.add(change(4+i, "2026-01-03"))
 	}
 	require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
+}
+
+// TestStatusOfPagesInOrder: the status of a run shows how far its watermark has moved while it reads, and which worker has its
+// pages where another session keeps the state from it.
+func TestStatusOfPagesInOrder(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	var rows []map[string]any
+	for day := 2; day < 10; day++ {
+		rows = append(rows, change(day, fmt.Sprintf("2026-01-%02d", day)))
+	}
+	api := newChanging(t, rows...)
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	api.request = func(page string) bool {
+		if page == "4" {
+			_, err := conn.Exec(t.Context(), "BEGIN; UPDATE reprise_state SET name = name")
+			return err == nil
+		}
+		return true
+	}
+	run := w.start(w.kept(pagesInto("tool: postgres, auth: pg, table: orders, key: id", "row_order: asc")), map[string]any{"api": api.url})
+	status := w.looker().until(run.GetID(), func(status *runs.Status) bool {
+		return len(status.Activities) == 1 && status.Activities[0].Step == "fetch" && !status.At.Before(status.Activities[0].Progress.Add(2*time.Second))
+	})
+	require.Equal(t, "2026-01-05", status.Visits("fetch")[0].Incremental.Watermark.Data)
+	require.Equal(t, 6, status.Visits("fetch")[0].Incremental.Rows, "the page that waits was read")
+	require.Equal(t, "drive", status.Activities[0].Type)
+	require.True(t, status.Activities[0].Running)
+	require.NotEmpty(t, status.Activities[0].Worker)
+	require.EqualValues(t, 1, status.Activities[0].Deliveries)
+	_, err = conn.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	w.endsAs(run, interpreter.Completed)
+	require.Equal(t, "2 3 4 5 6 7 8 9", keptIDs(w, db))
 }
 
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.
