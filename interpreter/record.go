@@ -77,7 +77,7 @@ type StateRecord struct {
 type HostedStep struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
-	// At is when the call went on last: it had an answer, or a sink was written.
+	// At is when the call had its last answer, or its last sink was written.
 	At          time.Time    `json:"at"`
 	Incremental *StateRecord `json:"incremental,omitempty"`
 }

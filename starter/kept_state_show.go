@@ -234,7 +234,7 @@ func heldSteps(states []stateDocument, now time.Time) string {
 func heldText(state stateDocument, now time.Time) string {
 	switch {
 	case state.HeldBy == nil:
-		return "is not known: the workflow that gives runs their turns has not answered"
+		return "not known: the queue of the state has not answered"
 	case len(state.HeldBy) == 0:
 		return "by no run"
 	}

@@ -273,7 +273,7 @@ func nextOf(item runs.Item, now time.Time) string {
 const quietActivity = 10 * time.Second
 
 // activityText says which worker has an activity, of one that has run for a while without progress or was delivered again; else it is "".
-func activityText(activity runs.Activity, now time.Time) string {
+func activityText(activity runs.PendingActivity, now time.Time) string {
 	last := activity.Since
 	if activity.Progress.After(last) {
 		last = activity.Progress

@@ -89,14 +89,14 @@ func TestGoldenStatus(t *testing.T) {
 	}
 }
 
-// TestGoldenActivities: what a worker does is said where it goes on for a while without an answer or a write, or again and again.
+// TestGoldenActivities: what a worker does is said where it continues for a while without an answer or a write, or again and again.
 func TestGoldenActivities(t *testing.T) {
 	t.Parallel()
 	at := samples.LocalBegan.Add(2 * time.Minute)
 	status := &runs.Status{
 		Found: runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.LocalBegan}, At: at,
 		Steps: []runs.Step{{Step: "orders", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: samples.LocalBegan}},
-		Activities: []runs.Activity{
+		Activities: []runs.PendingActivity{
 			{Type: "drive", Worker: "4711@worker-1", Since: at.Add(-time.Minute), Running: true, Deliveries: 1, Step: "orders", Progress: at.Add(-31 * time.Second)},
 			{Type: "drive", Worker: "4711@worker-1", Since: at.Add(-time.Minute), Running: true, Deliveries: 1, Step: "quick", Progress: at.Add(-time.Second)},
 			{Type: "state", Worker: "4711@worker-1", Since: at.Add(-25 * time.Second), Running: true, Deliveries: 1},

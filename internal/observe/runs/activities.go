@@ -26,8 +26,8 @@ func (q *inquiry) activities(ctx context.Context) {
 	}
 }
 
-func activityOf(pending *workflowpb.PendingActivityInfo) Activity {
-	shown := Activity{
+func activityOf(pending *workflowpb.PendingActivityInfo) PendingActivity {
+	shown := PendingActivity{
 		Type: pending.GetActivityType().GetName(), Worker: pending.GetLastWorkerIdentity(), Deliveries: pending.GetAttempt(),
 		Running: pending.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED, LastFailure: pending.GetLastFailure().GetMessage(),
 	}
