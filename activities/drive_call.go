@@ -94,9 +94,15 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	return err
 }
 
-// showProgress shows in the progress, now and then, how far the call has come.
+// showProgress shows in the progress how far the call has come, now and then with its state.
 func (h *hostedCall) showProgress() {
-	if now := time.Now(); now.Sub(h.shownAt) >= progressInterval {
+	now := time.Now()
+	if h.in.Calls[h.at].Index == nil {
+		h.progress.comes(interpreter.HostedStep{
+			Step: h.in.Task.Step, Visit: h.in.Task.Visit, At: now.UTC(), Incremental: h.call.View().Incremental().Record(),
+		})
+	}
+	if now.Sub(h.shownAt) >= progressInterval {
 		h.shownAt = now
 		h.progress.hold(h.at, h.here())
 	}

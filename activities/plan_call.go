@@ -49,7 +49,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 		s.plan.States = append(s.plan.States, plan)
 		return nil
 	}
-	holders, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
+	holders, _, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
 	if err != nil {
 		plan.Problem = problemOf(err)
 	}
@@ -92,7 +92,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	for _, state := range found {
 		one := plan
 		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
-		one.Emptied = state.Emptied
+		one.Emptied, one.Table = state.Emptied, state.Table
 		one.ReadsFrom = state.ReadsFrom(section.Type, section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 			one.ReadsFrom = section.Initial().Value
@@ -101,27 +101,38 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// moved finds states that have moved and whose table is not there or empty: no call may claim them.
+// moved finds states that have moved and whose table is another one, is not there or empty: no call may claim them.
 func (s *stepPlanner) moved() {
 	home := s.book.StateHome(s.step)
 	if home == nil || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 		return
 	}
 	for _, sink := range s.plan.Sinks {
-		if sink.Place != home.Place || sink.Table == nil || sink.Table.Exists && !sink.Table.Empty {
+		if sink.Place != home.Place || sink.Table == nil {
 			continue
 		}
-		lacks := "does not exist"
-		if sink.Table.Exists {
-			lacks = "has no rows"
-		}
 		for i := range s.plan.States {
-			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" && !state.Emptied {
-				state.Problem = fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
-					"or read everything with --full-refresh", sink.Table.Name, lacks)
+			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
+				state.Problem = lacksRows(state, sink.Table)
 			}
 		}
 	}
+}
+
+// lacksRows says why the table of a sink has no rows of a state that has moved, "" where it has.
+func lacksRows(state *interpreter.StatePlan, table *interpreter.TablePlan) string {
+	lacks := "has no rows"
+	switch {
+	case state.Table != "" && table.Qualified != "" && state.Table != table.Qualified:
+		kept := incremental.State{Name: state.State, Table: state.Table, Watermark: incremental.Cursor{Value: state.Watermark}}
+		return incremental.OfAnotherTable(kept, table.Qualified).Message
+	case table.Exists && !table.Empty, state.Emptied:
+		return ""
+	case !table.Exists:
+		lacks = "does not exist"
+	}
+	return fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
+		"or read everything with --full-refresh", table.Name, lacks)
 }
 
 // problemOf is the message of an error of an activity.

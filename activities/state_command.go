@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -30,6 +31,12 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 		command.Place = c.withTool(*command.Place)
 		answer.Tool = command.Place.Tool
 	}
+	if command.Change == nil && command.Queue != "" {
+		var unknown error
+		if answer.Holders, answer.HeldSince, unknown = holdersOf(ctx, command.Queue); unknown != nil {
+			answer.HoldersUnknown = problemOf(unknown)
+		}
+	}
 	keeper := c.keeperOf(command.Place, command.Group)
 	switch {
 	case command.Place == nil && command.Group == "":
@@ -38,7 +45,7 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 		if err := command.Change.Check(); err != nil {
 			return answer, refusedChange(err.Error())
 		}
-		if answer.Holders, err = holdersOf(ctx, command.Queue); err != nil || len(answer.Holders) > 0 {
+		if answer.Holders, answer.HeldSince, err = holdersOf(ctx, command.Queue); err != nil || len(answer.Holders) > 0 {
 			return answer, err
 		}
 		err = keeper.set(ctx, *command.Change)
@@ -74,29 +81,28 @@ func refusedChange(message string) error {
 	})
 }
 
-// holdersOf are the workflow IDs of the runs that have a turn in a queue and have not ended.
-func holdersOf(ctx context.Context, id string) ([]string, error) {
+// holdersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when each has it.
+func holdersOf(ctx context.Context, id string) (holders []string, since []time.Time, err error) {
 	if !strings.HasPrefix(id, queue.StatePrefix) {
-		return nil, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
+		return nil, nil, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
 	}
 	found, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
 	if connect.NotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask whether a run holds the state: %w", err)
+		return nil, nil, fmt.Errorf("ask whether a run holds the state: %w", err)
 	}
-	holders := []string{}
 	for _, holder := range found.Holders {
 		running, err := isRunning(ctx, holder.Member)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if running {
-			holders = append(holders, holder.WorkflowID)
+			holders, since = append(holders, holder.WorkflowID), append(since, holder.Since)
 		}
 	}
-	return holders, nil
+	return holders, since, nil
 }
 
 func (k placeKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {

@@ -60,6 +60,7 @@ type StatePlan struct {
 	ReadsFrom expression.Value       `json:"reads_from"` // incremental.value of the run
 	MovedAt   time.Time              `json:"moved_at,omitzero"`
 	Run       string                 `json:"run,omitempty"`     // that claimed it last
+	Table     string                 `json:"table,omitempty"`   // that of incremental.State
 	Emptied   bool                   `json:"emptied,omitempty"` // its table has no rows because of what was loaded
 	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
 	Holders    []string            `json:"holders,omitempty"`
@@ -91,11 +92,13 @@ type ReplacedRows struct {
 
 // TablePlan is what a write would do to a table as it is now; kept in workflow history.
 type TablePlan struct {
-	Name   string   `json:"name"`
-	Exists bool     `json:"exists"`
-	Empty  bool     `json:"empty,omitempty"` // it exists, and has no rows
-	Mode   string   `json:"mode"`
-	Key    []string `json:"key,omitempty"`
+	Name string `json:"name"`
+	// Qualified is the table as its database names it, the same for each spelling; "" where that was not looked up.
+	Qualified string   `json:"qualified,omitempty"`
+	Exists    bool     `json:"exists"`
+	Empty     bool     `json:"empty,omitempty"` // it exists, and has no rows
+	Mode      string   `json:"mode"`
+	Key       []string `json:"key,omitempty"`
 	// ReplaceWhere bounds what mode replace replaces, nil where that is all rows.
 	ReplaceWhere *ReplacedRows `json:"replace_where,omitempty"`
 	// MaxDelete is the share of the table that delete_missing may delete, nil where nothing is.

@@ -73,6 +73,15 @@ type StateRecord struct {
 	Rows    int              `json:"rows"`
 }
 
+// HostedStep is how far the call of a step has come in an activity that has not ended; kept in its heartbeats.
+type HostedStep struct {
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	// At is when the call had its last answer, or its last sink was written.
+	At          time.Time    `json:"at"`
+	Incremental *StateRecord `json:"incremental,omitempty"`
+}
+
 // Record is what people see of it; nil for none.
 func (i *CallIncremental) Record() *StateRecord {
 	if i == nil {

@@ -1,6 +1,10 @@
 package interpreter
 
-import "reprise/interpreter/incremental"
+import (
+	"time"
+
+	"reprise/interpreter/incremental"
+)
 
 // StateActivity is the name of the activity that claims and moves the states which steps keep
 // between runs, where no write of rows does.
@@ -55,7 +59,7 @@ type StateCommand struct {
 	Prefix  string `json:"prefix,omitempty"`
 	History string `json:"history,omitempty"`
 	// Change is made in place of that, unless a run has its turn in Queue, by workflow ID: that
-	// run holds the state.
+	// run holds the state. With Queue a list has the holders too.
 	Change *incremental.StateChange `json:"change,omitempty"`
 	Queue  string                   `json:"queue,omitempty"`
 }
@@ -64,8 +68,11 @@ type StateCommand struct {
 type StateAnswer struct {
 	States  []incremental.State       `json:"states,omitempty"`
 	Changes []incremental.StateChange `json:"changes,omitempty"`
-	// Holders are the workflow IDs of the runs that kept a change back.
-	Holders []string `json:"holders,omitempty"`
+	// Holders are the workflow IDs of the runs that hold the states, or kept a change back, and HeldSince is when each got its
+	// turn. HoldersUnknown says why those of a list are not known.
+	Holders        []string    `json:"holders,omitempty"`
+	HeldSince      []time.Time `json:"held_since,omitempty"`
+	HoldersUnknown string      `json:"holders_unknown,omitempty"`
 	// Tool is that of the place.
 	Tool string `json:"tool,omitempty"`
 	// More says that there are more states than are given.

@@ -23,6 +23,7 @@ import (
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
 func newStateCommand(a *app) *cobra.Command {
@@ -268,28 +269,41 @@ func onWorker[T any](ctx context.Context, s *session, id, workflow, what string,
 	return result, fmt.Errorf("%s: %w", what, err)
 }
 
+// foundStates are states of a step, as a worker finds them.
+type foundStates struct {
+	states []incremental.State
+	more   bool // than these
+	// holders are the runs whose visits of the step hold its states, and heldSince is when each got its turn; nil where that is not known.
+	holders   []string
+	heldSince []time.Time
+}
+
 // states are those that a step keeps, or the one of that name.
-func (s *session) states(ctx context.Context, of keptStep) (states []incremental.State, more bool, err error) {
+func (s *session) states(ctx context.Context, of keptStep) (found foundStates, err error) {
 	prefix := of.at.Prefix
 	if of.at.Name != "" {
 		prefix = of.at.Name
 	}
-	list := interpreter.StateCommand{Prefix: prefix}
+	list := interpreter.StateCommand{Prefix: prefix, Queue: queue.Name{Key: of.at.Key, State: true}.ID()}
 	var answer interpreter.StateAnswer
 	if of.named() {
 		answer, err = s.onStates(ctx, fmt.Sprintf("the states of step %q", of.name), list)
 	} else {
 		answer, err = s.stateCommand(ctx, of, list)
 	}
-	states = slices.DeleteFunc(answer.States, func(state incremental.State) bool { return of.at.Name != "" && state.Name != of.at.Name })
-	return states, answer.More && of.at.Name == "", err
+	if answer.HoldersUnknown == "" {
+		found.holders, found.heldSince = append([]string{}, answer.Holders...), answer.HeldSince
+	}
+	found.states = slices.DeleteFunc(answer.States, func(state incremental.State) bool { return of.at.Name != "" && state.Name != of.at.Name })
+	found.more = answer.More && of.at.Name == ""
+	return found, err
 }
 
-// state is the state of that name, nil where no run has kept it yet.
-func (s *session) state(ctx context.Context, of keptStep) (*incremental.State, error) {
-	states, _, err := s.states(ctx, of)
-	if err != nil || len(states) == 0 {
-		return nil, err
+// state is the state of that name among those that are found, nil where no run has kept it yet.
+func (s *session) state(ctx context.Context, of keptStep) (found foundStates, state *incremental.State, err error) {
+	found, err = s.states(ctx, of)
+	if err != nil || len(found.states) == 0 {
+		return found, nil, err
 	}
-	return &states[0], nil
+	return found, &found.states[0], nil
 }

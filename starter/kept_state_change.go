@@ -131,7 +131,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		return a.confirm(a.interrupts.graceful, false, changeQuestion(one.at.Name, nil, cursor))
 	}
 	return a.withStates(&o.stateOptions, []keptStep{one}, func(ctx context.Context, s *session) error {
-		state, err := s.state(ctx, one)
+		_, state, err := s.state(ctx, one)
 		if err != nil {
 			return err
 		}

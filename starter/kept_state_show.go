@@ -33,13 +33,22 @@ type stateDocument struct {
 	// Behind is how many seconds ago the watermark is; nil where cursors are no times.
 	Behind  *float64  `json:"behind_seconds,omitempty"`
 	MovedAt time.Time `json:"moved_at,omitzero"`
-	Run     string    `json:"run,omitempty"` // that claimed it last; it may hold it
+	Run     string    `json:"run,omitempty"` // that claimed it last
 	Rows    int64     `json:"rows"`          // that its last call has written
+	// Table is the one that it is kept for, as its database names it.
+	Table string `json:"table,omitempty"`
+	// HeldBy are the runs whose visits of the step hold its states now, and HeldSince is when the first of them got its turn. nil is
+	// not known, as by a database alone.
+	HeldBy    []string  `json:"held_by,omitzero"`
+	HeldSince time.Time `json:"held_since,omitzero"`
 }
 
-func newStateDocument(of keptStep, state incremental.State, now time.Time) stateDocument {
+func newStateDocument(of keptStep, found foundStates, state incremental.State, now time.Time) stateDocument {
 	section := of.step.Incremental
 	doc := documentOf(state, section.Type, of.keptBy(), now)
+	if doc.HeldBy = found.holders; len(found.heldSince) > 0 {
+		doc.HeldSince = found.heldSince[0]
+	}
 	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Type, section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.Initial().Value
@@ -51,6 +60,7 @@ func newStateDocument(of keptStep, state incremental.State, now time.Time) state
 func documentOf(state incremental.State, of incremental.CursorType, keptBy string, now time.Time) stateDocument {
 	doc := stateDocument{
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
+		Table: state.Table,
 	}
 	if behind, ok := incremental.Behind(of, state.Watermark, now); ok {
 		seconds := behind.Round(time.Millisecond).Seconds()
@@ -145,17 +155,17 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.name, one.kept.Name)
 				continue
 			}
-			states, more, err := s.states(ctx, one)
+			found, err := s.states(ctx, one)
 			if err != nil {
 				return err
 			}
-			if len(states) == 0 {
+			if len(found.states) == 0 {
 				a.notef("%s: no run has kept a state yet", one.name)
 			}
-			for _, state := range states {
-				list.States = append(list.States, newStateDocument(one, state, time.Now()))
+			for _, state := range found.states {
+				list.States = append(list.States, newStateDocument(one, found, state, time.Now()))
 			}
-			list.More = list.More || more
+			list.More = list.More || found.more
 		}
 		return a.writeStates(list, o.output)
 	})
@@ -168,7 +178,8 @@ func (a *app) writeStates(list stateList, output string) error {
 	case len(list.States) == 0:
 		return nil
 	}
-	_, err := io.WriteString(a.Out, statesTable(list.States, time.Now(), terminal.PaperOf(a.Out).Width)+"\n")
+	now := time.Now()
+	_, err := io.WriteString(a.Out, statesTable(list.States, now, terminal.PaperOf(a.Out).Width)+"\n"+heldSteps(list.States, now))
 	if list.More {
 		a.notef("and more; show shows one by its name")
 	}
@@ -205,6 +216,31 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
+// heldSteps has a line for each step whose states a run holds: a visit of a step holds all of them.
+func heldSteps(states []stateDocument, now time.Time) string {
+	var b strings.Builder
+	last := ""
+	for _, state := range states {
+		if len(state.HeldBy) == 0 || state.Step == last {
+			continue
+		}
+		last = state.Step
+		_, _ = fmt.Fprintf(&b, "step %s: held %s\n", terminal.OneLine(state.Step), terminal.OneLine(heldText(state, now)))
+	}
+	return b.String()
+}
+
+// heldText says who holds a state now.
+func heldText(state stateDocument, now time.Time) string {
+	switch {
+	case state.HeldBy == nil:
+		return "not known: the queue of the state has not answered"
+	case len(state.HeldBy) == 0:
+		return "by no run"
+	}
+	return "by " + strings.Join(state.HeldBy, ", ") + " since " + terminal.Clock(state.HeldSince, now)
+}
+
 // oneStateCommand makes a command that shows something of the state of a step.
 func (a *app) oneStateCommand(name string, show func(ctx context.Context, s *session, one keptStep, output string) error) *cobra.Command {
 	o := &stateOptions{}
@@ -223,14 +259,14 @@ func (a *app) oneStateCommand(name string, show func(ctx context.Context, s *ses
 }
 
 func (a *app) showState(ctx context.Context, s *session, one keptStep, output string) error {
-	state, err := s.state(ctx, one)
+	found, state, err := s.state(ctx, one)
 	if err != nil {
 		return err
 	}
 	if state == nil {
 		return usageError("no run has kept the state %s yet", one.at.Name)
 	}
-	doc := newStateDocument(one, *state, time.Now())
+	doc := newStateDocument(one, found, *state, time.Now())
 	return a.show(output, doc, stateText(doc, describeState(one.kept), time.Now()))
 }
 
@@ -241,12 +277,16 @@ func stateText(doc stateDocument, promise string, now time.Time) string {
 	line("state", doc.State)
 	line("step", doc.Step)
 	line("kept", strings.TrimPrefix(strings.TrimPrefix(promise, "state of "+doc.Step+": "), "kept "))
+	if doc.Table != "" {
+		line("table", doc.Table)
+	}
 	line("watermark", cursorText(doc.Watermark)+" ("+string(doc.Type)+")")
 	if doc.Behind != nil {
 		line("behind", render.BehindText(doc.Type, *doc.Behind))
 	}
 	line("reads from", cursorText(doc.ReadsFrom))
 	line("moved", movedText(doc.MovedAt, now))
+	line("held", heldText(doc, now))
 	if doc.Run != "" {
 		line("last run", doc.Run)
 		line("rows", fmt.Sprint(doc.Rows))
@@ -291,15 +331,19 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 }
 
 func changesTable(changes []changeDocument, now time.Time, width int) string {
-	rows := terminal.NewTable("at", "by", "from", "to", "note")
+	rows := terminal.NewTable("at, by", "from, to", "note")
 	for _, change := range changes {
-		to := cursorText(change.To)
+		to := "→ " + cursorText(change.To)
 		if change.To.Data == nil {
 			to = "forgotten"
 		}
-		rows.AppendRow(table.Row{movedText(change.At, now), terminal.OneLine(change.By), cursorText(change.From), to, terminal.Shorten(change.Note, mostNote)})
+		rows.AppendRow(table.Row{
+			movedText(change.At, now) + "\n" + terminal.OneLine(change.By), cursorText(change.From) + "\n" + to, terminal.Shorten(change.Note, mostNote),
+		})
+		rows.AppendSeparator()
 	}
+	const aTime = 23 // letters
 	return terminal.Fit(rows, width,
-		terminal.Elastic{Name: "by", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "from"}, // mostly the change before
-		terminal.Elastic{Name: "note", Least: 16, Cut: text.WrapSoft}, terminal.Elastic{Name: "to", Least: 20, Cut: terminal.Snip})
+		terminal.Elastic{Name: "at, by", Least: aTime, Cut: terminal.EachLine(terminal.Middle)}, terminal.Elastic{Name: "note", Least: 13, Cut: text.WrapSoft},
+		terminal.Elastic{Name: "from, to", Least: aTime, Cut: terminal.EachLine(terminal.Snip)})
 }

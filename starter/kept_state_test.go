@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ func TestStateText(t *testing.T) {
 	t.Parallel()
 	doc := stateDocument{
 		Step: "orders", State: "shop/orders", Type: incremental.Integer, Watermark: expression.Of(7), ReadsFrom: expression.Of(7), Run: "shop-1", Rows: 2,
+		HeldBy: []string{},
 	}
 	require.Equal(t, `state       shop/orders
 step        orders
@@ -68,8 +70,39 @@ kept        by Temporal: at least once
 watermark   7 (integer)
 reads from  7
 moved       -
+held        by no run
 last run    shop-1
 rows        2
 `, stateText(doc, "state of orders: kept by Temporal: at least once", time.Now()))
 	require.Contains(t, statesTable([]stateDocument{doc}, time.Now(), 80), "│ last run │")
+}
+
+// TestChangesAt80Columns: who has changed a state, when, from where, to where and why is shown at 80 columns.
+func TestChangesAt80Columns(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 22, 23, 0, 14, 0, time.UTC)
+	changes := []changeDocument{
+		{At: at, By: "orders-20261122-230000-4f1c", From: expression.Of("2026-01-01T00:00:00Z"), To: expression.Of("2026-11-22T22:59:58.123456+01:00")},
+		{At: at.Add(time.Hour), By: "ann@warehouse-host", From: expression.Of("2026-11-22T22:59:58.123456+01:00"), To: expression.Of("2026-03-01T00:00:00Z"), Note: "late rows of March came with the second delivery"},
+		{At: at.Add(2 * time.Hour), By: "ann@warehouse-host", From: expression.Of("2026-03-01T00:00:00Z")},
+		{By: "orders-" + strings.Repeat("long-", 20) + "1", To: expression.Of(strings.Repeat("x", 300)), Note: "again"},
+	}
+	require.Equal(t, `┌─────────────────────────┬────────────────────────────────────┬───────────────┐
+│ at, by                  │ from, to                           │ note          │
+├─────────────────────────┼────────────────────────────────────┼───────────────┤
+│ 2026-11-22 23:00:14 UTC │ 2026-01-01T00:00:00Z               │               │
+│ orders-2026…230000-4f1c │ → 2026-11-22T22:59:58.123456+01:00 │               │
+├─────────────────────────┼────────────────────────────────────┼───────────────┤
+│ 2026-11-23 00:00:14 UTC │ 2026-11-22T22:59:58.123456+01:00   │ late rows of  │
+│ ann@warehouse-host      │ → 2026-03-01T00:00:00Z             │ March came    │
+│                         │                                    │ with the      │
+│                         │                                    │ second        │
+│                         │                                    │ delivery      │
+├─────────────────────────┼────────────────────────────────────┼───────────────┤
+│ 2026-11-23 01:00:14 UTC │ 2026-03-01T00:00:00Z               │               │
+│ ann@warehouse-host      │ forgotten                          │               │
+├─────────────────────────┼────────────────────────────────────┼───────────────┤
+│ -                       │ -                                  │ again         │
+│ orders-long…long-long-1 │ → xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… │               │
+└─────────────────────────┴────────────────────────────────────┴───────────────┘`, changesTable(changes, at.Add(48*time.Hour), 80))
 }

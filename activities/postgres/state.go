@@ -127,12 +127,21 @@ func stateError(ctx context.Context, in interpreter.ToolInput, err error) error 
 	return converted
 }
 
-// lookUpTable finds out whether a table has rows. One that may not be read has.
+// lookUpTable finds out which table a name is, or would be once it is made, and whether it has rows. One that may not be read has.
 func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
-	const look = "SELECT to_regclass($1) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)"
+	const look = `SELECT c.oid IS NOT NULL, coalesce(has_table_privilege(c.oid, 'SELECT'), false),
+		format('%I.%I', coalesce(n.nspname, $2::text, current_schema(), ''), coalesce(c.relname, $3::text))
+		FROM (SELECT to_regclass($1) AS oid) AS named LEFT JOIN pg_class c ON c.oid = named.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace`
 	table.Shown = target.Shown
+	var schema any
+	name := target.Table[len(target.Table)-1]
+	if len(target.Table) > 1 {
+		schema = target.Table[len(target.Table)-2]
+	}
 	var readable bool
-	err = tx.Query(ctx, look, []any{target.QuotedTable()}, func(scan func(...any) error) error { return scan(&table.Exists, &readable) })
+	err = tx.Query(ctx, look, []any{target.QuotedTable(), schema, name}, func(scan func(...any) error) error {
+		return scan(&table.Exists, &readable, &table.Name)
+	})
 	if err != nil || !readable {
 		table.HasRow = table.Exists
 		return table, err

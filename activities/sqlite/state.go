@@ -152,9 +152,9 @@ func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
-// lookUpTable finds out whether a table has rows.
+// lookUpTable finds out which table a name is, and whether it has rows.
 func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
-	table.Shown = target.Shown
+	table.Name, table.Shown = inOneCase(target.Table[len(target.Table)-1]), target.Shown
 	columns, err := readColumns(ctx, tx, target)
 	if err != nil || len(columns) == 0 {
 		return table, err
@@ -162,6 +162,16 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableW
 	table.Exists = true
 	err = tx.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
 	return table, err
+}
+
+// inOneCase is the same for names that are one to SQLite, which ignores the case of the letters of ASCII.
+func inOneCase(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r - 'A' + 'a'
+		}
+		return r
+	}, name)
 }
 
 // move moves the state of a write.

@@ -7,7 +7,7 @@ import (
 )
 
 // localLayouts are times without an offset.
-var localLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+var localLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "20060102T150405", "20060102T1504", time.DateOnly}
 
 // Instant is a text that is compared by code points as the time is that another text says. A time without an offset is
 // one of a zone that is so many seconds east of UTC.

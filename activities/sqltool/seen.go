@@ -2,6 +2,7 @@ package sqltool
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -123,7 +124,7 @@ func belowRows(name string, position []byte) []byte {
 // keepsRows makes count rows what is kept of them. A row is distinguished from the same row of another table: a
 // call may write to several of the database that keeps its state.
 func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
-	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
+	table, without, with := expression.Sum(cmp.Or(w.State.Rows.KnownAs, w.Shown)), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
 	return func(row incremental.KnownRow) []byte {

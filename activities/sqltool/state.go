@@ -81,7 +81,7 @@ func (d *Dialect) StateTables() []NewTable {
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
 				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
-				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text)",
+				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text, target text NOT NULL DEFAULT '', known_as text NOT NULL DEFAULT '')",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -118,12 +118,14 @@ type storedState struct {
 	// knows none, or all.
 	knownFrom []byte
 	key       *string
+	// knownAs is the name of the table by which its known rows are distinguished from those of other tables, "" before the first claim.
+	knownAs string
 }
 
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key"
+		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
@@ -133,7 +135,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs); err != nil {
 		return s, err
 	}
 	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, ofState(s.Name, withCursor)); s.key != nil {
@@ -201,13 +203,14 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 
 // Table is the table that a call writes to, as a claim finds it.
 type Table struct {
-	Shown          string
+	// Name is the same for each spelling of the table, which is Shown as the author has it.
+	Name, Shown    string
 	Exists, HasRow bool
 }
 
-// claimState has a call hold a state. The table is looked up for a state that has moved.
+// claimState has a call hold a state. shown is its table as the author has it, and lookUp finds that out about which the state is.
 func claimState(
-	ctx context.Context, tx StateTx, claim incremental.Claim, lookUp func() (Table, error),
+	ctx context.Context, tx StateTx, claim incremental.Claim, shown string, lookUp func() (Table, error),
 ) (claimed incremental.Claimed, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
@@ -215,25 +218,18 @@ func claimState(
 	}
 	if state.holder == claim.Holder {
 		state.Watermark = state.found
-		return state.claimed(claim), nil
+		return state.claimed(claim, shown), nil
 	}
-	if !state.Watermark.IsZero() {
-		if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
-			return incremental.Claimed{Refused: refused}, nil
-		}
-		table, err := lookUp()
-		if err != nil {
-			return claimed, err
-		}
-		switch {
-		case table.HasRow, state.Emptied && !claim.Full:
-		case claim.Full:
-			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
-				return claimed, err
-			}
-		default:
-			return incremental.Claimed{Refused: withoutTable(state.State, table)}, nil
-		}
+	if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
+		return incremental.Claimed{Refused: refused}, nil
+	}
+	table, err := lookUp()
+	if err != nil {
+		return claimed, err
+	}
+	state, refused, err := state.forTable(ctx, tx, claim, table)
+	if refused != nil || err != nil {
+		return incremental.Claimed{Refused: refused}, err
 	}
 	if refused, err := ofAnotherKey(ctx, tx, state, claim); refused != nil || err != nil {
 		return incremental.Claimed{Refused: refused}, err
@@ -242,17 +238,51 @@ func claimState(
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9 WHERE name = $1",
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim))
-	return state.claimed(claim), err
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs)
+	return state.claimed(claim, shown), err
+}
+
+// forTable is the state about the table of a claim, or why it cannot be that: a table that lacks the rows before the watermark
+// would never get them.
+func (s storedState) forTable(ctx context.Context, tx StateTx, claim incremental.Claim, table Table) (storedState, *incremental.Refusal, error) {
+	other := s.Table != "" && s.Table != table.Name
+	lacks, moved := other || !table.HasRow && (!s.Emptied || claim.Full), !s.Watermark.IsZero()
+	switch {
+	case !lacks || !moved:
+	case claim.Full:
+		note := "--full-refresh: the table has no rows"
+		if other {
+			note = "--full-refresh: the sink writes to " + table.Name
+		}
+		var err error
+		if s, err = beginAnew(ctx, tx, s, claim, note); err != nil {
+			return s, nil, err
+		}
+	case other:
+		return s, incremental.OfAnotherTable(s.State, table.Name), nil
+	default:
+		return s, withoutTable(s.State, table), nil
+	}
+	switch {
+	case s.knownAs == "":
+		s.knownAs = table.Shown
+	case lacks: // what is known was in the other table, or has been deleted
+		s.knownAs = table.Shown + " of " + claim.Holder
+	}
+	s.Table = table.Name
+	return s, nil, nil
 }
 
 // claimed is the state as a claim finds it.
-func (s *storedState) claimed(claim incremental.Claim) incremental.Claimed {
+func (s *storedState) claimed(claim incremental.Claim, shown string) incremental.Claimed {
 	claimed := incremental.Claimed{Watermark: s.Watermark}
 	if claim.Inserts {
 		claimed.KnownFrom = s.knownFrom
+		if s.knownAs != shown {
+			claimed.KnownAs = s.knownAs
+		}
 	}
 	return claimed
 }
@@ -289,15 +319,15 @@ func ofAnotherKey(ctx context.Context, tx StateTx, state storedState, claim incr
 	return nil, nil
 }
 
-// beginAnew has a state without rows begin anew. Were its watermark kept, a call that reads
+// beginAnew has a state begin anew whose table lacks its rows. Were its watermark kept, a call that reads
 // everything and fails on the way would leave a table with rows behind, and the next one would
 // read on from the watermark.
-func beginAnew(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim) (anew storedState, err error) {
+func beginAnew(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim, note string) (anew storedState, err error) {
 	if err := keepMoves(ctx, tx, state); err != nil {
 		return anew, err
 	}
 	if err := keepChange(ctx, tx, incremental.StateChange{
-		Name: state.Name, By: claim.Run, From: state.Watermark, Note: "--full-refresh: the table has no rows",
+		Name: state.Name, By: claim.Run, From: state.Watermark, Note: note,
 	}); err != nil {
 		return anew, err
 	}
@@ -581,7 +611,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		return err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = '', run = '', last_write = 0, watermark = $2, position = $3, "+
-		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
+		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', moved_at = "+tx.Dialect().Now+" WHERE name = $1",
 		change.Name, watermark, position)
 	return err
 }

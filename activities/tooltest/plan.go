@@ -105,13 +105,14 @@ func plansWithoutRows(s *TableTest) {
 	evolve := row{"schema_contract": "evolve", "key": "id", "mode": "upsert", "columns": row{"day": "date"}, "rejected": row{"table": "refused"}}
 	found, err := plan(evolve)
 	require.NoError(s, err)
+	qualified := map[string]string{"postgres": "public." + s.Table, "sqlite": s.Table}[s.db.Name]
 	create := `CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("id" … NOT NULL, "day" date, PRIMARY KEY ("id"))`
 	require.Equal(s, interpreter.TablePlan{
-		Name: s.Table, Mode: "upsert", Key: []string{"id"}, DDL: []string{create}, FromRows: true, Rejected: "refused",
+		Name: s.Table, Qualified: qualified, Mode: "upsert", Key: []string{"id"}, DDL: []string{create}, FromRows: true, Rejected: "refused",
 	}, found)
 	found, err = plan(row{"schema_contract": "evolve"})
 	require.NoError(s, err)
-	require.Equal(s, interpreter.TablePlan{Name: s.Table, Mode: "insert", FromRows: true}, found)
+	require.Equal(s, interpreter.TablePlan{Name: s.Table, Qualified: qualified, Mode: "insert", FromRows: true}, found)
 	_, err = plan(row{"key": "id"})
 	require.Contains(s, ErrorObject(s.t, err).Message, "does not exist: create it first")
 	found, err = plan(row{"schema_contract": "evolve", "mode": "replace", "columns": row{"day": "date"}})

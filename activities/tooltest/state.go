@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,13 +39,13 @@ func (s States) Run(t *testing.T) {
 	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.StateChange{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
-		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
+		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
 		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
 		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "blocks": rowsInBlocks, "ordered pages": orderedPages,
-		"tied pages": tiedPages, "known when claimed": knownWhenClaimed, "known from": rowsKnownFrom, "another key": rowsOfAnotherKey,
+		"tied pages": tiedPages, "known when claimed": knownWhenClaimed, "known from": rowsKnownFrom, "another key": rowsOfAnotherKey, "known in another table": knownInAnotherTable,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -250,6 +251,93 @@ func stateOfAnother(s *StateTest) {
 	}
 }
 
+// stateOfAnotherTable: a state is about the rows of one table, by whatever spelling of its name. Another table lacks those before the
+// watermark, whatever rows it has.
+func stateOfAnotherTable(s *StateTest) {
+	there, other := s.Table, s.Table+"_other"
+	s.query(s, "CREATE TABLE "+other+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
+	s.query(s, "INSERT INTO "+other+" VALUES (7, 7, 7)")
+	claim := func(holder, table string, full bool) incremental.Claimed {
+		s.Table = table
+		claim := s.claim(holder)
+		claim.Full = full
+		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(table), claim)
+		require.NoError(s, err)
+		return claimed
+	}
+	claim("a", there, false)
+	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5)))
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("b", s.spelled(there), false))
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("c", there, false))
+	refused := claim("d", other, false).Refused
+	require.NotNil(s, refused, "the other table has rows, and not those before the watermark")
+	require.Equal(s, incremental.TypeOfAnother, refused.Type)
+	for _, says := range []string{there + ", and the sink writes to ", other + ": ", "starter run --full-refresh", "starter state reset", "starter state set"} {
+		require.Contains(s, refused.Message, says)
+	}
+	require.Equal(s, 1, s.MustWrite(s.Move("c", 1, To(6), nil), Row(2, 6)), "a claim that is refused changes nothing")
+	for range 2 {
+		require.Zero(s, claim("e", other, true), "a full refresh begins anew in the other table, also where the same call claims again")
+	}
+	require.Equal(s, 1, s.MustWrite(s.Move("e", 1, To(6), nil), Row(1, 5)), "no row is known from before")
+	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh: the sink writes to")
+	require.Equal(s, incremental.TypeOfAnother, claim("f", there, false).Refused.Type, "it is that table's now")
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(there), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("f", there, false), "who sets a state says that the table has its rows")
+	require.Equal(s, incremental.TypeOfAnother, claim("g", other, false).Refused.Type)
+	s.reset()
+	made := there + "_made"
+	claim("h", made, false)
+	in := s.In(Row(1, 5))
+	in.Fields = Fields(map[string]any{"table": made, "schema_contract": "evolve"})
+	_, err := s.Write(in, s.Move("h", 1, To(5), nil))
+	require.NoError(s, err)
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("i", s.spelled(made), false), "the table that its first write has made")
+	require.Equal(s, incremental.TypeOfAnother, claim("j", other, false).Refused.Type)
+}
+
+// spelled is another spelling of a table.
+func (s *StateTest) spelled(table string) string {
+	return map[string]string{"postgres": `public."` + table + `"`, "sqlite": "main." + strings.ToUpper(table)}[s.Tool]
+}
+
+// knownInAnotherTable: rows that a call has inserted before it failed are known in their table, by whatever spelling of its name, and
+// in no other table, nor in one that others have emptied.
+func knownInAnotherTable(s *StateTest) {
+	there, other := s.Table, s.Table+"_other"
+	s.query(s, "CREATE TABLE "+other+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
+	s.query(s, "INSERT INTO "+other+" VALUES (7, 7, 7)")
+	written := func(holder, table string) int {
+		s.Helper()
+		s.Table = table
+		claimed := s.claimToInsert(holder, "id")
+		require.Equal(s, claimed, s.claimToInsert(holder, "id"), "the same call gets what it found")
+		require.Nil(s, claimed.Refused, "it has not moved")
+		write := s.Move(holder, 1, nil, nil)
+		write.Rows.KnownAs = claimed.KnownAs
+		return s.MustWrite(write, Row(1, 5))
+	}
+	require.Equal(s, 1, written("a", there))
+	require.Zero(s, written("b", there))
+	require.Zero(s, written("c", s.spelled(there)))
+	require.Zero(s, written("d", there))
+	require.Equal(s, 1, written("e", other))
+	require.Zero(s, written("f", other))
+	s.query(s, "DELETE FROM "+other)
+	require.Equal(s, 1, written("g", other))
+	require.Zero(s, written("h", other))
+	s.Table = there
+	require.Equal(s, []string{"1@5"}, s.Written())
+}
+
+// changes are the state's.
+func (s *StateTest) changes() []incremental.StateChange {
+	s.Helper()
+	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	return changes
+}
+
 func (s *StateTest) reset() {
 	s.Helper()
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", Note: "anew"}))
@@ -285,9 +373,7 @@ func stateWithoutTable(s *StateTest) {
 	require.Equal(s, 1, s.MustWrite(s.Move("d", 1, nil, At(5).Position), Row(2, 5)), "no row is known from before")
 	require.Nil(s, s.Claim("e").Refused)
 	require.Nil(s, s.Watermark(), "a call that fails on the way keeps no watermark above its rows")
-	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
-	require.NoError(s, err)
-	require.Contains(s, fmt.Sprint(changes), "--full-refresh")
+	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh")
 	s.MustWrite(s.Move("e", 1, To(6), nil), Row(3, 6))
 	full.Holder = "f"
 	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), full)
@@ -340,14 +426,12 @@ func emptiedByItsRows(s *StateTest) {
 		write(rejecting(), s.Move(holder, 1, To(4), nil))
 	}
 	s.reset()
+	s.Table += "_none"
 	s.Claim("h")
 	none := s.In(Row(1, 1))
-	none.Fields = Fields(map[string]any{"table": s.Table + "_none", "schema_contract": "discard_row"})
+	none.Fields = Fields(map[string]any{"table": s.Table, "schema_contract": "discard_row"})
 	write(none, s.Move("h", 1, To(4), nil))
-	there := s.Table
-	s.Table += "_none"
 	require.Nil(s, s.Claim("i").Refused, "nothing was to be written to the table that is not there")
-	s.Table = there
 }
 
 func statesClaimedAtOnce(s *StateTest) {

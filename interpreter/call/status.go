@@ -96,6 +96,14 @@ func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallSt
 	return status
 }
 
+// Incremental is how far the call has read and moved the state of its step, nil for one that has claimed none.
+func (v View) Incremental() *interpreter.CallIncremental {
+	if v.state.Watermark == nil {
+		return nil
+	}
+	return v.state.Watermark.Shown(v.config.incremental())
+}
+
 // AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
 func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
 	awaited := v.state.head().Await

@@ -17,7 +17,7 @@ var timeFunctions = []function{
 	},
 	{
 		name: "date", min: 1, max: 2, signature: "date(time[, layout])",
-		doc: "The time as RFC 3339 text in UTC. It is read from RFC 3339, RFC 1123 and similar text, a date, " +
+		doc: "The time as RFC 3339 text in UTC. It is read from ISO 8601, RFC 1123 and similar text, a date, " +
 			"or seconds since 1970, to the microsecond; or from text in the layout of Go's package time.",
 		call: callDate,
 	},
@@ -32,18 +32,10 @@ var timeFunctions = []function{
 	},
 }
 
-// timeLayouts are tried in this order. None has a zone by name: what a name
+// timeLayouts are tried in this order where isoLayout has none. None has a zone by name: what a name
 // means depends on the machine. GMT is literal.
 var timeLayouts = []string{
-	time.RFC3339,
-	"2006-01-02 15:04:05Z07:00",
-	"2006-01-02T15:04:05-0700",
-	"2006-01-02 15:04:05 -0700",
-	"2006-01-02T15:04:05",
-	"2006-01-02 15:04:05",
-	"2006-01-02T15:04",
-	"2006-01-02 15:04",
-	"2006-01-02",
+	time.DateOnly,
 	"Mon, 02 Jan 2006 15:04:05 GMT",
 	time.RFC1123Z,
 	"Monday, 02-Jan-06 15:04:05 GMT",
@@ -118,6 +110,13 @@ func ParseTime(s string) (t time.Time, ok bool) {
 	if len(s) > mostTimeText {
 		return time.Time{}, false
 	}
+	if t, err := time.ParseInLocation(time.RFC3339, s, time.UTC); err == nil {
+		return t, true
+	}
+	if layout := isoLayout(s); layout != "" {
+		t, err := time.ParseInLocation(layout, s, time.UTC)
+		return t, err == nil
+	}
 	for _, layout := range timeLayouts {
 		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
 			return t, true
@@ -125,6 +124,43 @@ func ParseTime(s string) (t time.Time, ok bool) {
 	}
 	return time.Time{}, false
 }
+
+// isoLayout is the layout of a date with a time of day in a form of ISO 8601, basic or extended, with or without seconds, and of
+// what databases make of that: a space before the time or the offset, offsets of hours. It is "" for other text.
+func isoLayout(s string) string {
+	const extended, basic = "2006-01-02T", "20060102T"
+	var layout, minutes, seconds string
+	switch {
+	case len(s) >= len(extended) && s[4] == '-' && (s[10] == 'T' || s[10] == ' '):
+		layout, minutes, seconds = "2006-01-02"+s[10:11], "15:04", ":05"
+	case len(s) >= len(basic) && s[8] == 'T':
+		layout, minutes, seconds = basic, "1504", "05"
+	default:
+		return ""
+	}
+	clock, zone := s[len(layout):], ""
+	if at := strings.IndexAny(clock, " Z+-"); at >= 0 {
+		clock, zone = clock[:at], clock[at:]
+	}
+	layout += minutes
+	if len(clock) > len(minutes) {
+		layout += seconds
+	}
+	offset, spaced := strings.CutPrefix(zone, " ")
+	if spaced {
+		layout += " "
+	}
+	switch {
+	case offset == "UTC" && spaced:
+		return layout + "UTC"
+	case offset == "Z":
+		return layout + "Z07:00"
+	}
+	return layout + offsetLayouts[len(offset)]
+}
+
+// offsetLayouts are the layouts of offsets by their lengths. Those of seconds are of times before there were time zones.
+var offsetLayouts = map[int]string{len("+02"): "-07", len("+0200"): "-0700", len("+02:00"): "-07:00", len("+00:53:28"): "-07:00:00"}
 
 // mostEpoch is beyond the year 9999, in seconds since 1970.
 const mostEpoch = 1e12

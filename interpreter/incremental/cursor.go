@@ -65,11 +65,14 @@ func ParseInto(positions *[]byte, as CursorType, value any) (Cursor, error) {
 		if as == Integer && isWhole(value) {
 			return Cursor{}, fmt.Errorf("%s has more than 64 bits, the most of type integer", shown(value))
 		}
-		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
+		return Cursor{}, fmt.Errorf("%s is no %s%s", shown(value), as, examples[as])
 	}
 	cursor.Position = position
 	return cursor, nil
 }
+
+// examples are cursors of types whose form matters, as messages name them.
+var examples = map[CursorType]string{Time: " such as 2024-01-31T10:00:00Z or 2024-01-31 10:00+02", Date: " such as 2024-01-31"}
 
 // shown is a value as messages show it.
 func shown(value any) string {

@@ -40,6 +40,8 @@ type Claimed struct {
 	// KnownFrom is the position below which rows that were written are no longer known; nil where there is none, and of a
 	// claim whose sink does not insert.
 	KnownFrom []byte `json:"known_from,omitempty"`
+	// KnownAs is that of RowIdentity; "" where it is the table's name, and of a claim whose sink does not insert.
+	KnownAs string `json:"known_as,omitempty"`
 	// Refused says why the call cannot have the state; nil where it has it.
 	Refused *Refusal `json:"refused,omitempty"`
 }
@@ -52,7 +54,7 @@ type Refusal struct {
 
 // The types of errors of kind incremental.
 const (
-	// TypeOfAnother is a state that belongs to another source.
+	// TypeOfAnother is a state that belongs to another source, or to another table.
 	TypeOfAnother = "state_of_another"
 	// TypeWithoutTable is a state that has moved whose table was just made or is empty.
 	TypeWithoutTable = "state_without_table"
@@ -108,6 +110,8 @@ type RowIdentity struct {
 	// Reached is the watermark before the write, of a source with such an order: the first rows of a page may have the cursor
 	// of the last ones of the page before.
 	Reached []byte `json:"reached,omitempty"`
+	// KnownAs is the name under which the table had the state's known rows, where it was spelled differently, or has lost them.
+	KnownAs string `json:"known_as,omitempty"`
 }
 
 // State is a state as people see it.
@@ -118,6 +122,8 @@ type State struct {
 	Run       string         `json:"run,omitempty"` // that claimed it last; it may hold it
 	MovedAt   time.Time      `json:"moved_at,omitzero"`
 	Rows      int64          `json:"rows,omitempty"` // that its last call has written
+	// Table is the table that it is kept for, as its database names it; "" of one that Temporal keeps, or a person has set since.
+	Table string `json:"table,omitempty"`
 	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
 	// KnownFrom is that of Claimed, for the sink of the last claim.
@@ -160,6 +166,15 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
 		"the state %q%s belongs to another source (%s). Give the step a `state` of its own, such as a template "+
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
+}
+
+// OfAnotherTable is why a claim is refused whose sink writes to another table than the one that the state is kept for.
+func OfAnotherTable(state State, table string) *Refusal {
+	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+		"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
+			"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
+			"was renamed, or has these rows, `starter state set` to where the state is accepts it",
+		state.Name, state.Table, table, state.Watermark.Text())}
 }
 
 // OfAnotherKey is why a claim is refused whose key distinguishes rows in another way than those that the state knows.

@@ -113,11 +113,7 @@ func initialHint(typed incremental.CursorType, value any) string {
 	_, isText := value.(string)
 	switch {
 	case typed == incremental.Time && !isText:
-		return `; a time is text such as "2024-01-01T00:00:00Z", and seconds since 1970 are of type: integer`
-	case typed == incremental.Time:
-		return `; write such as "2024-01-01T00:00:00Z"`
-	case typed == incremental.Date:
-		return `; write such as "2024-01-01"`
+		return "; a time is text, and seconds since 1970 are of type: integer"
 	case typed == incremental.Integer:
 		return "; write such as 0"
 	case typed == incremental.Text && !isText:

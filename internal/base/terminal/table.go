@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"strings"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -54,6 +56,13 @@ type Elastic struct {
 
 // Snip cuts a cell with an ellipsis.
 func Snip(cell string, most int) string { return text.Snip(cell, most, "…") }
+
+// EachLine cuts the lines of a cell, each by itself.
+func EachLine(cut table.WidthEnforcer) table.WidthEnforcer {
+	return func(cell string, most int) string {
+		return strings.Join(lists.Map(strings.Split(cell, "\n"), func(line string) string { return cut(line, most) }), "\n")
+	}
+}
 
 // Middle cuts an identifier to a width. Its beginning says whose it is and its end which one, so what
 // is left out is in the middle.

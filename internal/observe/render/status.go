@@ -58,6 +58,14 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 			terminal.WriteWrapped(&b, stepLabel(step)+": "+said, paper.Width)
 		}
 	}
+	for _, activity := range status.Activities {
+		if !activity.Running && (status.Stalled != "" || activity.Type == interpreter.StateActivity) {
+			continue // what it waits for is said
+		}
+		if said := activityText(activity, status.At); said != "" {
+			terminal.WriteWrapped(&b, said, paper.Width)
+		}
+	}
 	for i := range status.Steps {
 		writeIterations(&b, &status.Steps[i], status.At, paper.Width)
 	}
@@ -270,6 +278,39 @@ func nextOf(item runs.Item, now time.Time) string {
 	default:
 		return "in " + terminal.Duration(left.Round(time.Second))
 	}
+}
+
+// quietActivity is how long an activity may have nothing to show before people read which worker has it.
+const quietActivity = 10 * time.Second
+
+// activityText says which worker has an activity, of one that has run for a while without progress or was delivered again; else it is "".
+func activityText(activity runs.PendingActivity, now time.Time) string {
+	last := activity.Since
+	if activity.Progress.After(last) {
+		last = activity.Progress
+	}
+	if activity.Since.IsZero() || activity.Deliveries < 2 && now.Sub(last) < quietActivity {
+		return ""
+	}
+	text := "activity " + terminal.OneLine(activity.Type)
+	if activity.Step != "" {
+		text += " of step " + terminal.OneLine(activity.Step)
+	}
+	if activity.Running {
+		text += " is running on worker " + terminal.OneLine(activity.Worker) + " since " + terminal.Clock(activity.Since, now)
+	} else {
+		text += " waits to be delivered again; worker " + terminal.OneLine(activity.Worker) + " had it at " + terminal.Clock(activity.Since, now)
+	}
+	if !activity.Progress.IsZero() {
+		text += ", without an answer or a write for " + terminal.Duration(now.Sub(activity.Progress).Round(time.Second))
+	}
+	if activity.Deliveries > 1 {
+		text += fmt.Sprintf("; delivery %d", activity.Deliveries)
+		if activity.LastFailure != "" {
+			text += ", as the last one ended with: " + terminal.Shorten(activity.LastFailure, 200)
+		}
+	}
+	return text
 }
 
 // stepDetails is what there is to say of a step beside the table.

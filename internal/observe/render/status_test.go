@@ -89,6 +89,27 @@ func TestGoldenStatus(t *testing.T) {
 	}
 }
 
+// TestGoldenActivities: what a worker does is said where it continues for a while without an answer or a write, or again and again.
+func TestGoldenActivities(t *testing.T) {
+	t.Parallel()
+	at := samples.LocalBegan.Add(2 * time.Minute)
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.LocalBegan}, At: at,
+		Steps: []runs.Step{{Step: "orders", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: samples.LocalBegan}},
+		Activities: []runs.PendingActivity{
+			{Type: "drive", Worker: "4711@worker-1", Since: at.Add(-time.Minute), Running: true, Deliveries: 1, Step: "orders", Progress: at.Add(-31 * time.Second)},
+			{Type: "drive", Worker: "4711@worker-1", Since: at.Add(-time.Minute), Running: true, Deliveries: 1, Step: "quick", Progress: at.Add(-time.Second)},
+			{Type: "state", Worker: "4711@worker-1", Since: at.Add(-25 * time.Second), Running: true, Deliveries: 1},
+			{Type: "http", Worker: "4711@worker-1", Since: at.Add(-2 * time.Second), Running: true, Deliveries: 1},
+			{Type: "postgres", Worker: "4711@worker-1", Since: at.Add(-5 * time.Second), Deliveries: 3, LastFailure: "the state load/orders is out of reach"},
+			{Type: "file", Deliveries: 1},
+		},
+	}
+	var out bytes.Buffer
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	samples.Golden(t, "status/activities_80", out.String())
+}
+
 // TestGoldenIncremental: a step says how far it has read and how far behind it is, a loop how many
 // states it has and which one is behind the others; only times are behind.
 func TestGoldenIncremental(t *testing.T) {

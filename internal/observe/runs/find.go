@@ -61,6 +61,8 @@ type Found struct {
 	// Status.
 	cancelling bool
 	stalled    string
+	// activities are those that had not ended, where the run was described.
+	activities []*workflowpb.PendingActivityInfo
 	// ended is how the server says that it ended.
 	ended enumspb.WorkflowExecutionStatus
 }
@@ -168,7 +170,8 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	}
 	run := found(info)
 	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
-	run.stalled = stalledBy(described.GetPendingActivities())
+	run.activities = described.GetPendingActivities()
+	run.stalled = stalledBy(run.activities)
 	if task := described.GetPendingWorkflowTask(); task.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
 		run.TaskSince = cmp.Or(task.GetOriginalScheduledTime(), task.GetScheduledTime()).AsTime()
 	}

@@ -51,6 +51,8 @@ func beforeTurn(started Event) Event {
 type hostHeartbeat struct {
 	Calls []*call.Driven `json:"calls"`
 	Doing []call.Doing   `json:"doing"`
+	// Far is that of a call which is not of a loop.
+	Far *interpreter.HostedStep `json:"far"`
 }
 
 // pendingHost adds what an activity that hosts calls has done and does, as its last

@@ -53,6 +53,8 @@ type Status struct {
 	// Stalled is what the run waits for that is part of none of its steps: the states that it moves at
 	// its end, which are out of reach, or the queue of a concurrency key; "" for nothing.
 	Stalled string `json:"stalled,omitempty"`
+	// Activities are what workers do for the run just now, or what waits to be delivered to one again.
+	Activities []PendingActivity `json:"activities,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`
 	// Notes say what could not be learnt, and why.
@@ -60,6 +62,24 @@ type Status struct {
 	// Calls is how many calls to the server it took, finding the run apart.
 	Calls int       `json:"calls"`
 	At    time.Time `json:"at"`
+}
+
+// PendingActivity is an activity of a run that has not ended.
+type PendingActivity struct {
+	Type string `json:"type"`
+	// Worker is the one that has it, or had it last, and Since is when that got it.
+	Worker string    `json:"worker,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Running says that a worker has it.
+	Running    bool  `json:"running"`
+	Deliveries int32 `json:"deliveries"`
+	// LastFailure is why it was delivered again.
+	LastFailure string `json:"last_failure,omitempty"`
+	// Heartbeat is when its worker reported last. Step is that whose call it makes, and Progress when that had its last answer or write, as
+	// far as heartbeats say that.
+	Heartbeat time.Time `json:"heartbeat,omitzero"`
+	Step      string    `json:"step,omitempty"`
+	Progress  time.Time `json:"progress,omitzero"`
 }
 
 // Item is the state of a step or an iteration.

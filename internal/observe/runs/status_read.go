@@ -124,6 +124,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	for _, name := range progress.Pending {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
+	q.activities(ctx)
 	q.status.derive()
 	if wait := progress.Moving; wait != nil && q.status.Status != interpreter.Paused {
 		q.status.Status, q.status.HeldBy, q.status.Stalled = wait.Reason.Status(), holders[wait.Reason], wait.Summary

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
@@ -344,6 +347,82 @@ func TestTenantsHaveOneState(t *testing.T) {
 	named := w.kept(strings.Replace(source, "STATE", `, state: "`+w.queue+`/{{ tenant }}"`, 1))
 	w.endsAs(w.start(named, map[string]any{"tenant": "b"}), interpreter.Completed)
 	require.Equal(t, "1 2", keptIDs(w, db))
+}
+
+// TestSinkOfAnotherTable: a sink whose table was changed continues nothing in the other one, which has rows of its own, until it
+// is read in full.
+func TestSinkOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE archive (id bigint PRIMARY KEY, at text); INSERT INTO archive VALUES (9, '2025-01-01')")
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
+	run := func(table string, ends interpreter.Status, full ...string) workflows.Result {
+		t.Helper()
+		source := resultInto("tool: postgres, auth: pg, mode: upsert, key: id, table: "+table, "row_order: none")
+		input := w.input(w.kept(source), map[string]any{"api": api.url})
+		input.FullRefresh = full
+		return w.endsAs(w.startWith(input, time.Time{}), ends)
+	}
+	run("orders", interpreter.Completed)
+	run("public.orders", interpreter.Completed)
+	refused := run("archive", interpreter.Failed)
+	require.Equal(t, interpreter.KindIncremental, refused.Error.Kind)
+	require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
+	require.Contains(t, refused.Error.Message, "is kept for table public.orders, and the sink writes to public.archive")
+	require.Equal(t, []string{"2026-01-01", "2026-01-04"}, api.since, "no request was sent")
+	run("archive", interpreter.Completed, "fetch")
+	require.Len(t, db.Query(t, "SELECT id FROM archive"), 4)
+	run("archive", interpreter.Completed)
+	require.Equal(t, []string{"2026-01-01", "2026-01-04", "2026-01-01", "2026-01-04"}, api.since)
+}
+
+// TestSinkSpelledDifferently: rows that come again are known in the same table by another spelling of its name.
+func TestSinkSpelledDifferently(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
+	for i, table := range []string{"orders", "public.orders", "orders", "public.orders"} {
+		source := pagesInto("tool: postgres, auth: pg, key: id, table: "+table, "row_order: asc")
+		w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
+		api.add(change(4+i, "2026-01-03"))
+	}
+	require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
+}
+
+// TestStatusOfPagesInOrder: the status of a run shows how far its watermark has moved while it reads, and which worker has its
+// pages where another session keeps the state from it.
+func TestStatusOfPagesInOrder(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	var rows []map[string]any
+	for day := 2; day < 10; day++ {
+		rows = append(rows, change(day, fmt.Sprintf("2026-01-%02d", day)))
+	}
+	api := newChanging(t, rows...)
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	api.request = func(page string) bool {
+		if page == "4" {
+			_, err := conn.Exec(t.Context(), "BEGIN; UPDATE reprise_state SET name = name")
+			return err == nil
+		}
+		return true
+	}
+	run := w.start(w.kept(pagesInto("tool: postgres, auth: pg, table: orders, key: id", "row_order: asc")), map[string]any{"api": api.url})
+	status := w.looker().until(run.GetID(), func(status *runs.Status) bool {
+		return len(status.Activities) == 1 && status.Activities[0].Step == "fetch" && !status.At.Before(status.Activities[0].Progress.Add(2*time.Second))
+	})
+	require.Equal(t, "2026-01-05", status.Visits("fetch")[0].Incremental.Watermark.Data)
+	require.Equal(t, 6, status.Visits("fetch")[0].Incremental.Rows, "the page that waits was read")
+	require.Equal(t, "drive", status.Activities[0].Type)
+	require.True(t, status.Activities[0].Running)
+	require.NotEmpty(t, status.Activities[0].Worker)
+	require.EqualValues(t, 1, status.Activities[0].Deliveries)
+	_, err = conn.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	w.endsAs(run, interpreter.Completed)
+	require.Equal(t, "2 3 4 5 6 7 8 9", keptIDs(w, db))
 }
 
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.

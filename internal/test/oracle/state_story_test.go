@@ -103,14 +103,18 @@ func (s *story) cursor(at position, form int) any {
 		return "9999-12-31T00:00:00Z"
 	}
 	moment := firstDay.Add(time.Duration(at) * time.Hour)
-	switch form % 3 {
-	case 1:
-		return moment.In(time.FixedZone("", 2*60*60)).Format(time.RFC3339)
-	case 2:
-		return moment.Format("2006-01-02T15:04:05.000Z07:00")
-	}
-	return moment.Format(time.RFC3339)
+	east := moment.In(time.FixedZone("", 2*60*60))
+	return []string{
+		moment.Format(time.RFC3339), east.Format(time.RFC3339), moment.Format("2006-01-02T15:04:05.000Z07:00"),
+		east.Format(timeForms[0]), moment.Format(timeForms[1]), east.Format(timeForms[2]),
+	}[form%cursorForms]
 }
+
+// cursorForms is in how many forms the cursors of rows are written.
+const cursorForms = 6
+
+// timeForms are those of times beside RFC 3339: PostgreSQL's, one without seconds, and the basic one of ISO 8601.
+var timeForms = []string{"2006-01-02 15:04:05-07", "2006-01-02T15:04Z07:00", "20060102T150405Z0700"}
 
 // positionOf is the position that a request or a state names.
 func (s *story) positionOf(text string) (position, error) {
@@ -133,6 +137,11 @@ func (s *story) positionOf(text string) (position, error) {
 		return position(day.Sub(firstDay) / (24 * time.Hour)), err
 	}
 	moment, err := time.Parse(time.RFC3339Nano, text)
+	for _, form := range timeForms {
+		if found, failed := time.Parse(form, text); failed == nil {
+			moment, err = found, nil
+		}
+	}
 	return position(moment.Sub(firstDay) / time.Hour), err
 }
 
@@ -225,17 +234,17 @@ func (g *generator) changed(s *story, had []*versioned, base int, next, clock ma
 			continue
 		}
 		if g.one(4) {
-			c.form = g.IntN(6)
+			c.form = g.IntN(cursorForms)
 		}
 		all = append(all, &c)
 	}
-	for range g.IntN(6) {
+	for range g.IntN(cursorForms) {
 		clock[shop] += g.IntN(3)
 		next[shop]++
-		r := &versioned{id: base + next[shop], at: position(clock[shop]), form: g.IntN(6), version: 1}
+		r := &versioned{id: base + next[shop], at: position(clock[shop]), form: g.IntN(cursorForms), version: 1}
 		switch {
 		case g.one(10):
-			r.at = max(0, r.at-position(g.IntN(6))) // it comes late
+			r.at = max(0, r.at-position(g.IntN(cursorForms))) // it comes late
 		case g.one(12):
 			r.at = noCursor
 		case g.one(40) && s.kind != "text":

@@ -112,6 +112,9 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 	}
 	write := w.write(move)
 	write.Rows = s.rowsThatComeAgain(w, move, ends)
+	if w.KnownAs != "" && s.isTableOfState(sink, started) {
+		write.Rows.KnownAs = w.KnownAs
+	}
 	return write
 }
 

@@ -98,7 +98,7 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 
 // Claimed is the state that a claim has given.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed) *Watermark {
-	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: claimed.Watermark}
+	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: claimed.Watermark, KnownAs: claimed.KnownAs}
 	if own.Found.IsZero() || s.inFull() {
 		own.Value = s.Section.Initial()
 		return &own
@@ -147,6 +147,14 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 	other, alsoFixed := s.Target(sink, s.Policies, now)
 	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
 		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
+}
+
+// isTableOfState reports whether a sink that writes to the database which keeps the state writes to the same table as the
+// last one, which the state is kept for.
+func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
+	at, _ := s.Target(s.home, s.Policies, now)
+	other, _ := s.Target(sink, s.Policies, now)
+	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 
 // About is what the state is about, by an action with the scope in which its requests are rendered.

@@ -27,6 +27,8 @@ type Watermark struct {
 	At    *incremental.Cursor `json:"at,omitempty"`
 	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
+	// KnownAs is that of the claim.
+	KnownAs string `json:"known_as,omitempty"`
 	// The rest is of the pages since the call began or was restarted. Largest is the largest
 	// cursor that is not later than the call's start; Newest is the largest of all of earlier
 	// pages, which only row_order asc needs.
@@ -64,7 +66,9 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	if w == nil {
 		return nil
 	}
-	own := Watermark{Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At, LessLag: w.LessLag && !full}
+	own := Watermark{
+		Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At, LessLag: w.LessLag && !full, KnownAs: w.KnownAs,
+	}
 	if full {
 		own.Value = section.Initial()
 	}

@@ -1,0 +1,50 @@
+package runs
+
+import (
+	"context"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"reprise/interpreter"
+)
+
+// activities reads what workers do for the run, and how far calls have come there: only heartbeats know that until their
+// activity ends. The run was described before, so that it takes no call.
+func (q *inquiry) activities(ctx context.Context) {
+	for _, pending := range q.run.activities {
+		shown := activityOf(pending)
+		if far := q.farOf(ctx, pending); far != nil {
+			shown.Step, shown.Progress = far.Step, far.At
+			for i := range q.status.Steps {
+				if step := &q.status.Steps[i]; step.Step == far.Step && step.Visit == far.Visit && step.EndedAt.IsZero() && step.Incremental == nil {
+					step.Incremental = newIncremental(far.Incremental, q.status.At)
+				}
+			}
+		}
+		q.status.Activities = append(q.status.Activities, shown)
+	}
+}
+
+func activityOf(pending *workflowpb.PendingActivityInfo) PendingActivity {
+	shown := PendingActivity{
+		Type: pending.GetActivityType().GetName(), Worker: pending.GetLastWorkerIdentity(), Deliveries: pending.GetAttempt(),
+		Running: pending.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED, LastFailure: pending.GetLastFailure().GetMessage(),
+	}
+	if at := pending.GetLastStartedTime(); at != nil {
+		shown.Since = at.AsTime()
+	}
+	if at := pending.GetLastHeartbeatTime(); at != nil {
+		shown.Heartbeat = at.AsTime()
+	}
+	return shown
+}
+
+// farOf is how far the call of a step has come in an activity; nil where its heartbeats do not say.
+func (q *inquiry) farOf(ctx context.Context, pending *workflowpb.PendingActivityInfo) *interpreter.HostedStep {
+	var read hostHeartbeat
+	if len(pending.GetHeartbeatDetails().GetPayloads()) == 0 || q.values(ctx).decode(q.run.WorkflowID, pending.GetHeartbeatDetails(), &read) != nil {
+		return nil
+	}
+	return read.Far
+}
