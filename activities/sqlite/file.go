@@ -29,6 +29,8 @@ type database struct {
 	// length bounds a value of what this build writes and reads itself, in bytes.
 	length int64
 	open   atomic.Pointer[openFile] // nil before the first use
+	// forgetting are calls whose notes are to be dropped.
+	forgetting forgetting
 }
 
 func newDatabase(path string, length int64) *database {

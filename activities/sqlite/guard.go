@@ -58,6 +58,20 @@ func (c *guardedConn) limit(id int, value int64) error {
 	return err
 }
 
+// unsynced has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
+func (c *guardedConn) unsynced(ctx context.Context, do func() error) error {
+	const set = "PRAGMA synchronous = "
+	changed := c.changed
+	if _, err := c.ExecContext(ctx, set+"NORMAL"); err != nil {
+		return err
+	}
+	err := do()
+	if _, restored := c.ExecContext(ctx, set+"FULL"); restored == nil {
+		c.changed = changed
+	}
+	return err
+}
+
 // release gives the connection back. One that was changed is closed: temporary
 // tables and settings are no other run's.
 func (c *guardedConn) release() {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -145,6 +146,70 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	if err != nil || !exists(path) {
 		return err
 	}
+	err = t.file(path).forget(ctx, calls, again)
+	if lacksTable(err) {
+		return nil
+	}
+	return classifyError(ctx, err)
+}
+
+// forgetting gathers calls whose notes are to be dropped.
+type forgetting struct {
+	mu   sync.Mutex
+	next map[bool]*forgottenCalls // by whether they are made again; nil for none
+}
+
+// forgottenCalls are calls whose notes are dropped in one transaction.
+type forgottenCalls struct {
+	calls []string
+	done  chan struct{}
+	err   error // once done is closed
+}
+
+// join adds calls to those that are to be dropped next. The first of them leads: it drops all.
+func (f *forgetting) join(calls []string, again bool) (all *forgottenCalls, leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all = f.next[again]; all == nil {
+		all, leads = &forgottenCalls{done: make(chan struct{})}, true
+		if f.next == nil {
+			f.next = map[bool]*forgottenCalls{}
+		}
+		f.next[again] = all
+	}
+	all.calls = append(all.calls, calls...)
+	return all, leads
+}
+
+// take has no more calls join those that are dropped now.
+func (f *forgetting) take(again bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.next, again)
+}
+
+// forget drops the notes of calls, together with those of others that end while the file is written to.
+func (f *database) forget(ctx context.Context, calls []string, again bool) error {
+	all, leads := f.forgetting.join(calls, again)
+	if !leads {
+		select {
+		case <-all.done:
+			return all.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer close(all.done)
+	taken := sync.OnceFunc(func() { f.forgetting.take(again) })
+	all.err = f.use(ctx, true, func(conn *guardedConn) error {
+		taken()
+		return conn.unsynced(ctx, func() error { return forgetNotes(ctx, conn, all.calls, again) })
+	})
+	taken() // where the file could not be used
+	return all.err
+}
+
+func forgetNotes(ctx context.Context, conn *guardedConn, calls []string, again bool) error {
 	keys, err := json.Marshal(calls)
 	if err != nil {
 		return err
@@ -153,12 +218,6 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = x'' WHERE call_key IN (SELECT value FROM json_each(?))"
 	}
-	err = t.file(path).use(ctx, true, func(conn *guardedConn) error {
-		_, err := conn.ExecContext(ctx, statement, string(keys))
-		return err
-	})
-	if lacksTable(err) {
-		return nil
-	}
-	return classifyError(ctx, err)
+	_, err = conn.ExecContext(ctx, statement, string(keys))
+	return err
 }
