@@ -52,7 +52,7 @@ func Read(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement,
 		read = readAction(in, dialect)
 	}
 	if read.write != nil {
-		read.write.LedgerRecord.Note = in.Note
+		read.write.Note = in.Note
 	}
 	return read.statement, read.write, read.err
 }
