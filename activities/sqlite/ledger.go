@@ -181,8 +181,8 @@ func (f *forgetting) join(calls []string, again bool) (all *forgottenCalls, lead
 	return all, leads
 }
 
-// take has no more calls join those that are dropped now.
-func (f *forgetting) take(again bool) {
+// begin has no more calls join those that are dropped now.
+func (f *forgetting) begin(again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.next, again)
@@ -200,12 +200,12 @@ func (f *database) forget(ctx context.Context, calls []string, again bool) error
 		}
 	}
 	defer close(all.done)
-	taken := sync.OnceFunc(func() { f.forgetting.take(again) })
+	begin := sync.OnceFunc(func() { f.forgetting.begin(again) })
 	all.err = f.use(ctx, true, func(conn *guardedConn) error {
-		taken()
+		begin()
 		return conn.unsynced(ctx, func() error { return forgetNotes(ctx, conn, all.calls, again) })
 	})
-	taken() // where the file could not be used
+	begin() // where the file could not be used
 	return all.err
 }
 

@@ -65,7 +65,7 @@ func TestCallsAreForgottenTogether(t *testing.T) {
 		all.Go(func() error { return f.forget(t.Context(), []string{fmt.Sprint(i)}, false) })
 	}
 	require.Eventually(t, func() bool { return f.forgetting.joined(false) == calls }, testenv.Within(10*time.Second), time.Millisecond)
-	<-f.writer
+	testenv.Receive(t, f.writer, "nobody held the file")
 	require.NoError(t, testenv.Returned(t, all.Wait, "the calls were not forgotten"))
 	require.Equal(t, 1, f.ask(t, "SELECT count(*) FROM reprise_notes"))
 	require.Zero(t, f.forgetting.joined(false))
@@ -83,7 +83,7 @@ func TestForgettingIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, f.forget(ctx, []string{"0"}, false), context.Canceled)
-	<-f.writer
+	testenv.Receive(t, f.writer, "nobody held the file")
 	require.NoError(t, f.forget(t.Context(), []string{"0"}, false))
 	require.Zero(t, f.ask(t, "SELECT count(*) FROM reprise_notes"))
 }
