@@ -6,20 +6,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// localLayouts are times without an offset.
-var localLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "20060102T150405", "20060102T1504", time.DateOnly}
-
 // Instant is a text that is compared by code points as the time is that another text says. A time without an offset is
 // one of a zone that is so many seconds east of UTC.
 func Instant(text string, offset int) (instant string, ok bool) {
 	const fixed = "2006-01-02T15:04:05.000000000Z"
-	zone := time.FixedZone("", offset)
-	for _, layout := range localLayouts {
-		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return at.UTC().Format(fixed), true
-		}
-	}
-	at, ok := expression.ParseTime(text)
+	at, ok := expression.ParseTimeIn(text, time.FixedZone("", offset))
 	return at.UTC().Format(fixed), ok
 }
 

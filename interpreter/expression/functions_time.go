@@ -35,7 +35,6 @@ var timeFunctions = []function{
 // timeLayouts are tried in this order where isoLayout has none. None has a zone by name: what a name
 // means depends on the machine. GMT is literal.
 var timeLayouts = []string{
-	time.DateOnly,
 	"Mon, 02 Jan 2006 15:04:05 GMT",
 	time.RFC1123Z,
 	"Monday, 02-Jan-06 15:04:05 GMT",
@@ -106,15 +105,21 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 }
 
 // ParseTime reads a time in one of the forms that date accepts. One without an offset is in UTC.
-func ParseTime(s string) (t time.Time, ok bool) {
+func ParseTime(s string) (t time.Time, ok bool) { return ParseTimeIn(s, time.UTC) }
+
+// ParseTimeIn is ParseTime for a time of ISO 8601 that is in a zone where it has no offset.
+func ParseTimeIn(s string, zone *time.Location) (t time.Time, ok bool) {
 	if len(s) > mostTimeText {
 		return time.Time{}, false
 	}
-	if t, err := time.ParseInLocation(time.RFC3339, s, time.UTC); err == nil {
+	if t, err := time.ParseInLocation(time.RFC3339, s, zone); err == nil {
 		return t, true
 	}
 	if layout := isoLayout(s); layout != "" {
-		t, err := time.ParseInLocation(layout, s, time.UTC)
+		if strings.HasSuffix(layout, "UTC") {
+			zone = time.UTC
+		}
+		t, err := time.ParseInLocation(layout, s, zone)
 		return t, err == nil
 	}
 	for _, layout := range timeLayouts {
@@ -125,12 +130,14 @@ func ParseTime(s string) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// isoLayout is the layout of a date with a time of day in a form of ISO 8601, basic or extended, with or without seconds, and of
+// isoLayout is the layout of a date, or of one with a time of day in a form of ISO 8601, basic or extended, with or without seconds, and of
 // what databases make of that: a space before the time or the offset, offsets of hours. It is "" for other text.
 func isoLayout(s string) string {
 	const extended, basic = "2006-01-02T", "20060102T"
 	var layout, minutes, seconds string
 	switch {
+	case len(s) == len(time.DateOnly):
+		return time.DateOnly
 	case len(s) >= len(extended) && s[4] == '-' && (s[10] == 'T' || s[10] == ' '):
 		layout, minutes, seconds = "2006-01-02"+s[10:11], "15:04", ":05"
 	case len(s) >= len(basic) && s[8] == 'T':
