@@ -145,7 +145,7 @@ func isoLayout(s string) string {
 	default:
 		return ""
 	}
-	clock, zone := s[len(layout):], ""
+	clock, zone := strings.TrimLeft(s[len(layout):], " "), "" // package time takes more spaces for one
 	if at := strings.IndexAny(clock, " Z+-"); at >= 0 {
 		clock, zone = clock[:at], clock[at:]
 	}
@@ -153,7 +153,8 @@ func isoLayout(s string) string {
 	if len(clock) > len(minutes) {
 		layout += seconds
 	}
-	offset, spaced := strings.CutPrefix(zone, " ")
+	offset := strings.TrimLeft(zone, " ")
+	spaced := len(offset) < len(zone)
 	if spaced {
 		layout += " "
 	}
