@@ -81,26 +81,30 @@ func refusedChange(message string) error {
 	})
 }
 
-// holdersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when each has it.
-func holdersOf(ctx context.Context, id string) (holders []string, since []time.Time, err error) {
+// holdersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when the first has it.
+func holdersOf(ctx context.Context, id string) (holders []string, since time.Time, err error) {
 	if !strings.HasPrefix(id, queue.StatePrefix) {
-		return nil, nil, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
+		return nil, since, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
 	}
 	found, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
 	if connect.NotFound(err) {
-		return nil, nil, nil
+		return nil, since, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask whether a run holds the state: %w", err)
+		return nil, since, fmt.Errorf("ask whether a run holds the state: %w", err)
 	}
 	for _, holder := range found.Holders {
 		running, err := isRunning(ctx, holder.Member)
 		if err != nil {
-			return nil, nil, err
+			return nil, since, err
 		}
-		if running {
-			holders, since = append(holders, holder.WorkflowID), append(since, holder.Since)
+		if !running {
+			continue
 		}
+		if holders == nil {
+			since = holder.Since
+		}
+		holders = append(holders, holder.WorkflowID)
 	}
 	return holders, since, nil
 }

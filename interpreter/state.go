@@ -68,11 +68,11 @@ type StateCommand struct {
 type StateAnswer struct {
 	States  []incremental.State       `json:"states,omitempty"`
 	Changes []incremental.StateChange `json:"changes,omitempty"`
-	// Holders are the workflow IDs of the runs that hold the states, or kept a change back, and HeldSince is when each got its
-	// turn. HoldersUnknown says why those of a list are not known.
-	Holders        []string    `json:"holders,omitempty"`
-	HeldSince      []time.Time `json:"held_since,omitempty"`
-	HoldersUnknown string      `json:"holders_unknown,omitempty"`
+	// Holders are the workflow IDs of the runs that hold the states, or kept a change back, and HeldSince is when the first
+	// got its turn. HoldersUnknown says why those of a list are not known.
+	Holders        []string  `json:"holders,omitempty"`
+	HeldSince      time.Time `json:"held_since,omitzero"`
+	HoldersUnknown string    `json:"holders_unknown,omitempty"`
 	// Tool is that of the place.
 	Tool string `json:"tool,omitempty"`
 	// More says that there are more states than are given.

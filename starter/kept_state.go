@@ -273,9 +273,9 @@ func onWorker[T any](ctx context.Context, s *session, id, workflow, what string,
 type foundStates struct {
 	states []incremental.State
 	more   bool // than these
-	// holders are the runs whose visits of the step hold its states, and heldSince is when each got its turn; nil where that is not known.
+	// holders are the runs whose visits of the step hold its states, and heldSince is when the first got its turn; nil where that is not known.
 	holders   []string
-	heldSince []time.Time
+	heldSince time.Time
 }
 
 // states are those that a step keeps, or the one of that name.

@@ -46,9 +46,7 @@ type stateDocument struct {
 func newStateDocument(of keptStep, found foundStates, state incremental.State, now time.Time) stateDocument {
 	section := of.step.Incremental
 	doc := documentOf(state, section.Type, of.keptBy(), now)
-	if doc.HeldBy = found.holders; len(found.heldSince) > 0 {
-		doc.HeldSince = found.heldSince[0]
-	}
+	doc.HeldBy, doc.HeldSince = found.holders, found.heldSince
 	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Type, section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.Initial().Value
