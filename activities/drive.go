@@ -255,8 +255,8 @@ type held struct {
 	State deliveryState     `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
-	// Far is how far the one call of a step has come, which people see; nil for those of a loop, and before its first request.
-	Far   *interpreter.HostedStep `json:"far,omitempty"`
+	// Step is how far the one call of a step has come, which people see; nil for those of a loop, and before its first request.
+	Step  *interpreter.HostedStep `json:"step,omitempty"`
 	bytes int
 }
 
@@ -317,11 +317,11 @@ func (p *progress) hold(i int, driven call.Driven) {
 	p.put(i, driven, encoded)
 }
 
-// comes shows how far the call of a step has come.
-func (p *progress) comes(far interpreter.HostedStep) {
+// setStep shows how far the call of a step has come.
+func (p *progress) setStep(step interpreter.HostedStep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held.Far = &far
+	p.held.Step = &step
 }
 
 func (p *progress) put(i int, driven call.Driven, encoded json.RawMessage) {
@@ -347,7 +347,7 @@ func (p *progress) snapshot() held {
 		}
 	}
 	p.fresh = p.fresh[:0]
-	return held{Calls: slices.Clone(p.held.Calls), Doing: p.attempts(), Far: p.held.Far}
+	return held{Calls: slices.Clone(p.held.Calls), Doing: p.attempts(), Step: p.held.Step}
 }
 
 // mostMade bounds the stretches that a heartbeat has of calls that make attempts.

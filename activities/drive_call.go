@@ -98,7 +98,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 func (h *hostedCall) showProgress() {
 	now := time.Now()
 	if h.in.Calls[h.at].Index == nil {
-		h.progress.comes(interpreter.HostedStep{
+		h.progress.setStep(interpreter.HostedStep{
 			Step: h.in.Task.Step, Visit: h.in.Task.Visit, At: now.UTC(), Incremental: h.call.View().Incremental().Record(),
 		})
 	}

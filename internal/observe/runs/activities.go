@@ -14,11 +14,11 @@ import (
 func (q *inquiry) activities(ctx context.Context) {
 	for _, pending := range q.run.activities {
 		shown := activityOf(pending)
-		if far := q.farOf(ctx, pending); far != nil {
-			shown.Step, shown.Progress = far.Step, far.At
+		if hosted := q.hostedStep(ctx, pending); hosted != nil {
+			shown.Step, shown.Progress = hosted.Step, hosted.At
 			for i := range q.status.Steps {
-				if step := &q.status.Steps[i]; step.Step == far.Step && step.Visit == far.Visit && step.EndedAt.IsZero() && step.Incremental == nil {
-					step.Incremental = newIncremental(far.Incremental, q.status.At)
+				if step := &q.status.Steps[i]; step.Step == hosted.Step && step.Visit == hosted.Visit && step.EndedAt.IsZero() && step.Incremental == nil {
+					step.Incremental = newIncremental(hosted.Incremental, q.status.At)
 				}
 			}
 		}
@@ -40,11 +40,11 @@ func activityOf(pending *workflowpb.PendingActivityInfo) PendingActivity {
 	return shown
 }
 
-// farOf is how far the call of a step has come in an activity; nil where its heartbeats do not say.
-func (q *inquiry) farOf(ctx context.Context, pending *workflowpb.PendingActivityInfo) *interpreter.HostedStep {
+// hostedStep is how far the call of a step has come in an activity; nil where its heartbeats do not say.
+func (q *inquiry) hostedStep(ctx context.Context, pending *workflowpb.PendingActivityInfo) *interpreter.HostedStep {
 	var read hostHeartbeat
 	if len(pending.GetHeartbeatDetails().GetPayloads()) == 0 || q.values(ctx).decode(q.run.WorkflowID, pending.GetHeartbeatDetails(), &read) != nil {
 		return nil
 	}
-	return read.Far
+	return read.Step
 }

@@ -51,8 +51,8 @@ func beforeTurn(started Event) Event {
 type hostHeartbeat struct {
 	Calls []*call.Driven `json:"calls"`
 	Doing []call.Doing   `json:"doing"`
-	// Far is that of a call which is not of a loop.
-	Far *interpreter.HostedStep `json:"far"`
+	// Step is how far the call of a step has come; nil for calls of a loop.
+	Step *interpreter.HostedStep `json:"step"`
 }
 
 // pendingHost adds what an activity that hosts calls has done and does, as its last
