@@ -144,7 +144,7 @@ func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outco
 		return Unknown, "interrupted before it answered; " + statusHint(run)
 	case connect.UpdateTimedOut(err):
 		return Unknown, fmt.Sprintf("no worker of its task queue %q has responded within %s; worker --task-queue %s "+
-			"starts one. The command may take effect when one answers; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
+			"starts one. The command may take effect when one does; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
 	case connect.UpdateEnded(err):
 		return Refused, "it has ended meanwhile; " + statusHint(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):

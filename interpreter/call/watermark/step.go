@@ -152,6 +152,9 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 // isTableOfState reports whether a sink that writes to the database which keeps the state writes to the same table as the
 // last one, which the state is kept for.
 func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
+	if s.home == sink {
+		return true
+	}
 	at, _ := s.Target(s.home, s.Policies, now)
 	other, _ := s.Target(sink, s.Policies, now)
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
