@@ -23,6 +23,9 @@ const (
 	// retryFrom and retryUpTo are the shortest and the longest pause between two
 	// questions to a server that is away.
 	retryFrom, retryUpTo = time.Second, 10 * time.Second
+	// endPoll is how long one poll for the end of a run may last. A loaded server may drop
+	// the notification of the end, and leaves a poll that waits for it without an answer for 20 s.
+	endPoll = 5 * time.Second
 )
 
 // contact is what a follower knows of the server: whether it answers. It is safe
@@ -83,13 +86,16 @@ func (c *contact) isOver() bool {
 // outcome waits for the end of a run, over times in which the server is away.
 func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
 	for {
-		result, err := ending.Of(ctx, run)
+		poll, cancel := context.WithTimeout(ctx, endPoll)
+		result, err := ending.Of(poll, run)
+		expired := poll.Err() != nil
+		cancel()
 		switch {
 		case err == nil || !connect.Unreachable(err):
 			return outcome{result: result, err: err}
 		case c.isOver():
 			return outcome{err: fmt.Errorf("the server was away for more than %s: %w", c.patience, err)}
-		case sleep.For(ctx, retryFrom) != nil:
+		case ctx.Err() != nil || !expired && sleep.For(ctx, retryFrom) != nil:
 			return outcome{err: err}
 		}
 	}

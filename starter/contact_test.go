@@ -109,6 +109,37 @@ func TestFollowOutlastsItsClient(t *testing.T) {
 	require.Equal(t, "done", doc.Result.Data)
 }
 
+// unnotified is a run whose end the server does not report to the poll that waited for it, as Temporal's
+// may under load.
+type unnotified struct {
+	client.WorkflowRun
+	polls *atomic.Int32
+}
+
+func (u unnotified) Get(ctx context.Context, into any) error {
+	if u.polls.Add(1) == 1 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return u.WorkflowRun.Get(ctx, into)
+}
+
+// TestFollowPollsAgain: a follower whose poll is not notified of the end learns it from the next poll.
+func TestFollowPollsAgain(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	require.NoError(t, f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil))
+	ended := make(chan outcome, 1)
+	var polls atomic.Int32
+	go func() {
+		ended <- newContact(patience).outcome(t.Context(), unnotified{f.run, &polls})
+	}()
+	end := testenv.Receive(t, ended, "the end of the run")
+	require.NoError(t, end.err)
+	require.Equal(t, "done", end.result.Result.Data)
+	require.EqualValues(t, 2, polls.Load())
+}
+
 // TestFollowGivesUp: a server that stays away leaves the end unknown.
 func TestFollowGivesUp(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,8 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	l.cancelChildren = cancel
 	workflow.Go(children, l.awaitChildren)
 	next := 0
-	for next < total && window.acquire(children, l.mayStart) == nil {
+	mayStart := func() bool { return l.mayStart(next / size) }
+	for next < total && window.acquire(children, mayStart) == nil {
 		if l.full(ctx) || l.result.Budget != nil {
 			window.release()
 			break
@@ -206,21 +207,30 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// maxStarting bounds the children of a loop that the server has yet to start. Each start waits for the lock
-// of the loop's workflow, of which the server gives it half a second; after eleven such waits it
-// tries again 3 s later. On a busy server, the last of 100 children that were started at once came to that.
-const maxStarting = 50
+const (
+	// maxStarting bounds the children of a loop that the server has yet to start, once
+	// the first of them have been. Each start and each end of a child waits for the lock of
+	// the loop's workflow, of which the server gives it half a second; after eleven such
+	// waits it tries again 3 s later.
+	maxStarting = 50
+	// firstStarting is how many may be started at the beginning of a history, while hardly
+	// a child ends: so many come to no such wait but on a very busy server.
+	firstStarting = 100
+)
 
-// mayStart reports whether the loop may start a child: it is not paused, and the server
-// has started most of those before.
-func (l *loop) mayStart() bool {
+// mayStart reports whether the loop may start another child than those that this history
+// has sent: it is not paused, and the server has started most of those before.
+func (l *loop) mayStart(sent int) bool {
+	if l.controls.IsPaused(l.step.Name) {
+		return false
+	}
 	starting := 0
 	for _, b := range l.batches {
 		if b.sent != nil && !b.sent.hasStarted() {
 			starting++
 		}
 	}
-	return starting < maxStarting && !l.controls.IsPaused(l.step.Name)
+	return sent < firstStarting || starting < maxStarting
 }
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
