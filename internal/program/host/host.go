@@ -178,7 +178,8 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 	if store != nil {
 		interceptor = store.Hold(logger, cancelledDetails)
 	}
-	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(interceptor))
+	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
+		grpc.WithChainUnaryInterceptor(newLoopTasks().intercept, interceptor))
 	return options
 }
 

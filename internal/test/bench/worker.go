@@ -61,7 +61,8 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 		return nil, nil, err
 	}
 	watched.Store(store)
-	c, err := connect.Dial(ctx, watched.Client(store.Use(client.Options{HostPort: address, Namespace: connect.DefaultNamespace})), nil)
+	options := host.ClientOptions(store, client.Options{HostPort: address, Namespace: connect.DefaultNamespace}, nil)
+	c, err := connect.Dial(ctx, watched.Client(options), nil)
 	return c, store, err
 }
 

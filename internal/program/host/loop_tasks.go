@@ -1,0 +1,61 @@
+package host
+
+import (
+	"context"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+
+	"reprise/workflows"
+)
+
+// maxLoopTasks bounds the workflow tasks of loops that are remembered: more than a worker
+// has at a time. Those that were never answered make room for others.
+const maxLoopTasks = 4096
+
+// loopTasks has the next workflow task of a loop come from its queue. The SDK requests it
+// in the response to the one before, so a loop whose children start and end meanwhile has
+// a task for every one or two of these events, and each holds the lock of the loop's
+// workflow that they wait for. On the queue a task collects what comes until a worker
+// polls it, which is longer the busier the server is. Where nothing has come meanwhile,
+// there is no next task, and no difference.
+type loopTasks struct {
+	open *lru.Cache[string, struct{}] // tokens of the loops' tasks
+}
+
+func newLoopTasks() *loopTasks {
+	open, err := lru.New[string, struct{}](maxLoopTasks)
+	if err != nil {
+		panic(err) // of a size that is not positive
+	}
+	return &loopTasks{open: open}
+}
+
+func (l *loopTasks) intercept(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	// A task that begins another one while a local activity runs needs that one at once.
+	if done, is := request.(*workflowservice.RespondWorkflowTaskCompletedRequest); is && !done.GetForceCreateNewWorkflowTask() {
+		if l.open.Remove(string(done.GetTaskToken())) {
+			done.ReturnNewWorkflowTask = false
+		}
+	}
+	if err := invoke(ctx, method, request, reply, conn, options...); err != nil {
+		return err
+	}
+	switch reply := reply.(type) {
+	case *workflowservice.PollWorkflowTaskQueueResponse:
+		l.began(reply)
+	case *workflowservice.RespondWorkflowTaskCompletedResponse:
+		l.began(reply.GetWorkflowTask())
+	}
+	return nil
+}
+
+// began remembers a task that the worker has got, where it is a loop's.
+func (l *loopTasks) began(task *workflowservice.PollWorkflowTaskQueueResponse) {
+	if task.GetWorkflowType().GetName() == workflows.LoopWorkflowName && task.GetQuery() == nil {
+		l.open.Add(string(task.GetTaskToken()), struct{}{})
+	}
+}
