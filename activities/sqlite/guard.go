@@ -95,8 +95,7 @@ func (c *guardedConn) transact(ctx context.Context, begin string, do func() (com
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// What is committed is not called interrupted.
-	_, err := c.exec(context.WithoutCancel(ctx), "COMMIT")
+	_, err := c.exec(soon(ctx), "COMMIT") // and what is committed is not called interrupted
 	c.inTransaction = err != nil
 	return err
 }

@@ -35,16 +35,16 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 		return i.insert(ctx, 0, 1)
 	}
 	const before = "reprise_rows"
-	if _, err := t.Exec(ctx, "SAVEPOINT "+before); err != nil {
+	if _, err := t.Exec(soon(ctx), "SAVEPOINT "+before); err != nil {
 		return 0, err
 	}
 	if written, err = i.insertAll(ctx); err == nil {
-		_, err = t.Exec(ctx, "RELEASE "+before)
+		_, err = t.Exec(soon(ctx), "RELEASE "+before)
 		return written, err
 	}
 	// A table may declare that a conflict leaves rows, or ends the transaction: then
 	// the rows that are written next would stay.
-	if _, ended := t.Exec(ctx, "ROLLBACK TO "+before); ended != nil {
+	if _, ended := t.Exec(soon(ctx), "ROLLBACK TO "+before); ended != nil {
 		return 0, err
 	}
 	if _, refused := i.insertEach(ctx, 0, len(w.Rows)); refused != nil {

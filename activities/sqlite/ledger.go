@@ -64,7 +64,7 @@ func (l *ledger) key(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenB
 // exec runs a statement on a table of the ledger, which is made first where it
 // is not there. A statement that fails leaves SQLite's transaction as it was.
 func (l *ledger) exec(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
-	affected, err = l.conn.exec(ctx, statement, args...)
+	affected, err = l.conn.exec(soon(ctx), statement, args...)
 	if !lacksTable(err) {
 		return affected, err
 	}

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes up to 60 times as much for
+// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes some 30 times as much for
 // what it has compiled.
 const mostKept = 64 << 10
 
@@ -71,6 +71,10 @@ func (c *guardedConn) ran(text string, statement *sql.Stmt, err error) {
 	}
 	c.statements.keep(text, statement)
 }
+
+// soon is the context of a statement that ends at once, and waits for nobody: to have its end watched for an interruption
+// takes longer than most of them. What follows it finds that the attempt is over.
+func soon(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // exec runs a statement of this build.
 func (c *guardedConn) exec(ctx context.Context, text string, args ...any) (affected int64, err error) {
