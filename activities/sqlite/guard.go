@@ -112,7 +112,7 @@ func (c *guardedConn) rollback() {
 
 // unsynced has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
 func (c *guardedConn) unsynced(ctx context.Context, do func() error) error {
-	const set = "PRAGMA synchronous = " // which SQLite does where it compiles it, so that it is not kept
+	const set = "PRAGMA synchronous = "
 	changed := c.changed
 	if _, err := c.ExecContext(ctx, set+"NORMAL"); err != nil {
 		return err
