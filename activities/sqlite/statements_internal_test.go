@@ -341,10 +341,11 @@ func TestClosedFilesKeepNoConnection(t *testing.T) {
 	f, _ := newFile(t)
 	open := f.open.Load()
 	f.with(t, func(*guardedConn) { require.Equal(t, 2, open.db.Stats().OpenConnections) })
-	f.with(t, func(*guardedConn) {
+	require.NoError(t, f.use(t.Context(), false, func(*guardedConn) error {
 		require.NoError(t, f.close())
 		require.Equal(t, 1, open.db.Stats().OpenConnections)
-	})
+		return nil
+	}))
 	require.Zero(t, open.db.Stats().OpenConnections)
 
 	f, _ = newFile(t)
