@@ -136,7 +136,7 @@ func openFileAt(ctx context.Context, path string) (*openFile, error) {
 		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
 	}
 	db.SetMaxOpenConns(maxConns + 1)
-	db.SetMaxIdleConns(-1) // a connection that is given back is closed
+	db.SetMaxIdleConns(-1) // a connection that is released is closed
 	open := &openFile{db: db}
 	if err := open.settle(ctx, path); err != nil {
 		_ = open.close()

@@ -17,7 +17,7 @@ type statements struct {
 	size int // of their texts
 }
 
-func (s *statements) take(text string) *sql.Stmt {
+func (s *statements) remove(text string) *sql.Stmt {
 	statement := s.kept[text]
 	if statement != nil {
 		delete(s.kept, text)
@@ -27,7 +27,7 @@ func (s *statements) take(text string) *sql.Stmt {
 }
 
 func (s *statements) keep(text string, statement *sql.Stmt) {
-	if same := s.take(text); same != nil {
+	if same := s.remove(text); same != nil {
 		_ = same.Close()
 	}
 	if len(text) > mostKept {
@@ -56,7 +56,7 @@ func (s *statements) close() {
 // compiled when more was allowed.
 func (c *guardedConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
 	if !c.statement {
-		if statement := c.statements.take(text); statement != nil {
+		if statement := c.statements.remove(text); statement != nil {
 			return statement, nil
 		}
 	}
