@@ -25,7 +25,7 @@ type knownColumns struct {
 // has made itself may be that of another schema when it is rolled back.
 func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	var version int64
-	err := tx.Query(ctx, "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
+	err := tx.Query(soon(ctx), "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
 	if err != nil {
 		return nil, err
 	}

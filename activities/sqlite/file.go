@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -15,8 +16,12 @@ import (
 	"reprise/interpreter"
 )
 
-// maxConns is how many attempts of one worker use one file at once.
-const maxConns = 4
+const (
+	// maxConns is how many attempts of one worker use one file at once.
+	maxConns = 4
+	// maxIdle is how many connections stay open that nobody uses.
+	maxIdle = 2
+)
 
 // database is a path at which there is a database. Its users hold a share of
 // users each; who opens the file anew holds all.
@@ -114,6 +119,10 @@ type openFile struct {
 	files  []os.FileInfo // under these names, nil for what is not there
 	// columns are those of its tables that are known.
 	columns knownColumns
+
+	mu     sync.Mutex
+	idle   []*guardedConn // connections that nobody uses
+	closed bool
 }
 
 func openFileAt(ctx context.Context, path string) (*openFile, error) {
@@ -127,6 +136,7 @@ func openFileAt(ctx context.Context, path string) (*openFile, error) {
 		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
 	}
 	db.SetMaxOpenConns(maxConns + 1)
+	db.SetMaxIdleConns(-1) // a connection that is released is closed
 	open := &openFile{db: db}
 	if err := open.settle(ctx, path); err != nil {
 		_ = open.close()
@@ -137,18 +147,49 @@ func openFileAt(ctx context.Context, path string) (*openFile, error) {
 
 // connected gives do a connection with its guard.
 func (o *openFile) connected(ctx context.Context, length int64, do func(*guardedConn) error) error {
-	pooled, err := o.db.Conn(ctx)
+	conn, err := o.connection(ctx)
 	if err != nil {
 		return err
 	}
-	conn, err := guard(pooled, length)
-	if err != nil {
-		_ = pooled.Close()
+	defer o.release(ctx, conn)
+	if err := conn.bound(length); err != nil {
 		return err
 	}
-	defer conn.release()
-	conn.tables = &o.columns
 	return do(conn)
+}
+
+// connection gives a connection that nobody uses, or a new one.
+func (o *openFile) connection(ctx context.Context) (*guardedConn, error) {
+	o.mu.Lock()
+	if last := len(o.idle) - 1; last >= 0 { // the last one has compiled most
+		conn := o.idle[last]
+		o.idle = o.idle[:last]
+		o.mu.Unlock()
+		return conn, nil
+	}
+	o.mu.Unlock()
+	conn, err := o.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	guarded, err := guard(conn, &o.columns)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return guarded, err
+}
+
+// release keeps a connection for the next use. One that was changed is closed: temporary tables and settings are no
+// other run's. So is one whose use was interrupted, as SQLite may yet come to know of that.
+func (o *openFile) release(ctx context.Context, conn *guardedConn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if conn.changed || conn.inTransaction || ctx.Err() != nil || o.closed || len(o.idle) == maxIdle {
+		conn.close()
+		return
+	}
+	conn.connUse = connUse{}
+	o.idle = append(o.idle, conn)
 }
 
 // settle opens the first connection and notes which files that has opened.
@@ -205,6 +246,12 @@ func (o *openFile) close() error {
 	if moved {
 		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, conn := range o.idle {
+		conn.close()
+	}
+	o.idle, o.closed = nil, true
 	err := o.db.Close()
 	if o.keeper != nil {
 		_ = o.keeper.Close()

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"math"
 	"slices"
@@ -15,12 +14,25 @@ import (
 	"reprise/activities/tool"
 )
 
-// guardedConn is a connection for one use of a file. What may be done with it is
+// guardedConn is a connection of a file. What may be done with it is
 // asked of SQLite's own parser, which calls the guard for every action of what
 // it compiles; words of a statement say nothing.
+//
+// A file keeps its connections itself. The pool of database/sql would do for the guard, which
+// stays with SQLite's connection, but closes what a sql.Conn has prepared with each use; and to set a guard
+// once more has SQLite compile all statements again.
 type guardedConn struct {
 	*sql.Conn
+	connUse
 
+	statements statements
+	length     int64 // what it bounds a value to now, in bytes
+	// tables are the columns that are known of the file.
+	tables *knownColumns
+}
+
+// connUse is one use of a connection.
+type connUse struct {
 	// statement is set while the SQL is a playbook's.
 	statement bool
 	// vacuum is set while SQLite is to copy the file over itself, for which it
@@ -28,15 +40,15 @@ type guardedConn struct {
 	vacuum bool
 	// changed says that the connection is no longer as it was opened.
 	changed bool
+	// inTransaction says that a transaction may be open.
+	inTransaction bool
 	// refused is what the guard did not allow.
 	refused string
-	// tables are the columns that are known of the file.
-	tables *knownColumns
 }
 
-// guard gives a connection a guard, and bounds for the SQL of this build.
-func guard(conn *sql.Conn, length int64) (*guardedConn, error) {
-	c := &guardedConn{Conn: conn}
+// guard gives a connection a guard.
+func guard(conn *sql.Conn, tables *knownColumns) (*guardedConn, error) {
+	c := &guardedConn{Conn: conn, tables: tables}
 	err := conn.Raw(func(driverConn any) error {
 		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
 		if !ok {
@@ -47,15 +59,55 @@ func guard(conn *sql.Conn, length int64) (*guardedConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 0); err != nil {
-		return nil, err
+	return c, c.limit(codes.SQLITE_LIMIT_ATTACHED, 0)
+}
+
+// bound bounds the values that the connection reads and writes, in bytes.
+func (c *guardedConn) bound(length int64) error {
+	if c.length == length {
+		return nil
 	}
-	return c, c.limit(codes.SQLITE_LIMIT_LENGTH, length)
+	c.length = length
+	return c.limit(codes.SQLITE_LIMIT_LENGTH, length)
 }
 
 func (c *guardedConn) limit(id int, value int64) error {
 	_, err := sqlite.Limit(c.Conn, id, int(min(value, math.MaxInt32)))
 	return err
+}
+
+const (
+	// beginWriting takes the write lock, as a read lock that grows fails when two do it at once.
+	beginWriting = "BEGIN IMMEDIATE"
+	beginReading = "BEGIN"
+)
+
+// transact runs do in a transaction, which is committed where do says so.
+func (c *guardedConn) transact(ctx context.Context, begin string, do func() (commit bool, err error)) error {
+	c.inTransaction = true // whatever is said of a beginning that is interrupted
+	defer c.rollback()
+	if _, err := c.exec(ctx, begin); err != nil {
+		return err
+	}
+	if commit, err := do(); err != nil || !commit {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := c.exec(soon(ctx), "COMMIT") // and what is committed is not called interrupted
+	c.inTransaction = err != nil
+	return err
+}
+
+// rollback ends a transaction that was not committed. Where SQLite has none, or cannot, the connection is not used
+// again.
+func (c *guardedConn) rollback() {
+	if !c.inTransaction {
+		return
+	}
+	_, err := c.exec(context.Background(), "ROLLBACK")
+	c.inTransaction = err != nil
 }
 
 // unsynced has do write without waiting for the disk. Once power has failed, the file is as it was before, or after.
@@ -72,12 +124,9 @@ func (c *guardedConn) unsynced(ctx context.Context, do func() error) error {
 	return err
 }
 
-// release gives the connection back. One that was changed is closed: temporary
-// tables and settings are no other run's.
-func (c *guardedConn) release() {
-	if c.changed {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which the pool drops
-	}
+// close closes the connection.
+func (c *guardedConn) close() {
+	c.statements.close()
 	_ = c.Close()
 }
 

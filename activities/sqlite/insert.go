@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -28,8 +27,7 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 		return 0, nil
 	}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
-	i := &inserter{TableWrite: w, tx: t.tx, row: row, types: make([]string, len(w.Columns)), prepared: map[int]*sql.Stmt{}}
-	defer i.close()
+	i := &inserter{TableWrite: w, conn: t.conn, row: row, types: make([]string, len(w.Columns)), statements: map[int]string{}}
 	for at, column := range w.Columns {
 		i.types[at] = w.TypeOf(column)
 	}
@@ -37,16 +35,16 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 		return i.insert(ctx, 0, 1)
 	}
 	const before = "reprise_rows"
-	if _, err := t.Exec(ctx, "SAVEPOINT "+before); err != nil {
+	if _, err := t.Exec(soon(ctx), "SAVEPOINT "+before); err != nil {
 		return 0, err
 	}
 	if written, err = i.insertAll(ctx); err == nil {
-		_, err = t.Exec(ctx, "RELEASE "+before)
+		_, err = t.Exec(soon(ctx), "RELEASE "+before)
 		return written, err
 	}
 	// A table may declare that a conflict leaves rows, or ends the transaction: then
 	// the rows that are written next would stay.
-	if _, ended := t.Exec(ctx, "ROLLBACK TO "+before); ended != nil {
+	if _, ended := t.Exec(soon(ctx), "ROLLBACK TO "+before); ended != nil {
 		return 0, err
 	}
 	if _, refused := i.insertEach(ctx, 0, len(w.Rows)); refused != nil {
@@ -58,10 +56,10 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 // inserter writes the rows of a write.
 type inserter struct {
 	*sqltool.TableWrite
-	tx       *sql.Tx
-	row      string            // the parameters of one row
-	types    []string          // of the columns
-	prepared map[int]*sql.Stmt // by the number of their rows
+	conn       *guardedConn
+	row        string         // the parameters of one row
+	types      []string       // of the columns
+	statements map[int]string // by the number of their rows
 }
 
 // insertAll writes all rows, some at a time.
@@ -86,14 +84,15 @@ func (i *inserter) insert(ctx context.Context, first, end int) (written int64, e
 	if end-first > 1 && size > bytesAtOnce {
 		return i.insertEach(ctx, first, end)
 	}
-	statement, err := i.prepare(ctx, end-first)
+	text := i.statement(end - first)
+	statement, err := i.conn.prepared(ctx, text)
 	if err != nil {
-		return 0, err
+		return 0, err // which is about no row
 	}
-	result, err := statement.ExecContext(ctx, values...)
+	written, err = i.conn.execPrepared(ctx, text, statement, values)
 	switch {
 	case err == nil:
-		return result.RowsAffected()
+		return written, nil
 	case end-first == 1:
 		return 0, fmt.Errorf("row %d: %w", i.Number(first), err)
 	}
@@ -112,23 +111,13 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 	return written, nil
 }
 
-// prepare gives the statement that writes so many rows.
-func (i *inserter) prepare(ctx context.Context, rows int) (*sql.Stmt, error) {
-	if statement := i.prepared[rows]; statement != nil {
-		return statement, nil
+// statement is the one that writes so many rows.
+func (i *inserter) statement(rows int) string {
+	if i.statements[rows] == "" {
+		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + " (" + sqltool.QuoteNames(i.Columns) + ") VALUES " +
+			strings.Repeat(i.row+", ", rows-1) + i.row + i.Conflict()
 	}
-	statement, err := i.tx.PrepareContext(ctx, "INSERT INTO "+i.QuotedTable()+" ("+sqltool.QuoteNames(i.Columns)+") VALUES "+
-		strings.Repeat(i.row+", ", rows-1)+i.row+i.Conflict())
-	if err == nil {
-		i.prepared[rows] = statement
-	}
-	return statement, err
-}
-
-func (i *inserter) close() {
-	for _, statement := range i.prepared {
-		_ = statement.Close()
-	}
+	return i.statements[rows]
 }
 
 // values are those of the rows from first up to end, and the bytes of texts among them.

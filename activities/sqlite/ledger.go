@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -13,7 +12,7 @@ import (
 )
 
 // ledger is the ledger of a database, in one transaction.
-type ledger struct{ tx *sql.Tx }
+type ledger struct{ conn *guardedConn }
 
 // enter notes a write. done is true where it was made before.
 func (l *ledger) enter(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, done bool, err error) {
@@ -58,22 +57,21 @@ func (l *ledger) key(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenB
 		return nil, err
 	}
 	before := &tool.WrittenBefore{}
-	row := l.tx.QueryRowContext(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
-		" WHERE operation_key = ?", w.Operation)
-	return before, row.Scan(&before.Fingerprint, &before.Rows)
+	return before, l.conn.row(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
+		" WHERE operation_key = ?", []any{w.Operation}, &before.Fingerprint, &before.Rows)
 }
 
 // exec runs a statement on a table of the ledger, which is made first where it
 // is not there. A statement that fails leaves SQLite's transaction as it was.
 func (l *ledger) exec(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
-	affected, err = stateTx{l.tx}.Exec(ctx, statement, args...)
+	affected, err = l.conn.exec(soon(ctx), statement, args...)
 	if !lacksTable(err) {
 		return affected, err
 	}
-	if err := createTables(ctx, l.tx, table); err != nil {
+	if err := createTables(ctx, l.conn, table); err != nil {
 		return 0, err
 	}
-	return stateTx{l.tx}.Exec(ctx, statement, args...)
+	return l.conn.exec(ctx, statement, args...)
 }
 
 // insertNote notes how a call continues, or gives what was noted before.
@@ -89,9 +87,8 @@ func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) 
 	if n > 0 || err != nil {
 		return nil, err
 	}
-	row := l.tx.QueryRowContext(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written = ?",
-		note.Call, note.Written)
-	err = row.Scan(&noted)
+	err = l.conn.row(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written = ?",
+		[]any{note.Call, note.Written}, &noted)
 	if noted == nil {
 		noted = []byte{} // forgotten, and noted all the same
 	}
@@ -101,7 +98,7 @@ func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) 
 // sweep deletes notes that are too old to be needed.
 func (f *database) sweep(ctx context.Context) error {
 	return f.use(ctx, true, func(conn *guardedConn) error {
-		_, err := conn.ExecContext(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
+		_, err := conn.exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
 			fmt.Sprintf("-%d seconds", int(tool.NotesKept.Seconds())))
 		return err
 	})
@@ -124,20 +121,14 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []in
 }
 
 func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.LedgerEntry) (notes []interpreter.LedgerEntry, err error) {
-	rows, err := conn.QueryContext(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
-		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		note := interpreter.LedgerEntry{Call: after.Call}
-		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
-			return nil, err
-		}
-		notes = append(notes, note)
-	}
-	return notes, rows.Err()
+	err = conn.query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written > ? ORDER BY written",
+		[]any{after.Call, after.Written}, func(scan func(...any) error) error {
+			note := interpreter.LedgerEntry{Call: after.Call}
+			err := scan(&note.Written, &note.Continuation)
+			notes = append(notes, note)
+			return err
+		})
+	return notes, err
 }
 
 // Forget drops the notes of calls.
@@ -218,6 +209,6 @@ func forgetNotes(ctx context.Context, conn *guardedConn, calls []string, again b
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = x'' WHERE call_key IN (SELECT value FROM json_each(?))"
 	}
-	_, err = conn.ExecContext(ctx, statement, string(keys))
+	_, err = conn.exec(ctx, statement, string(keys))
 	return err
 }

@@ -26,8 +26,8 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	if err != nil {
 		return plan, err
 	}
-	query := func(tx *sql.Tx) (err error) {
-		table := &tableTx{stateTx: stateTx{tx}}
+	query := func(conn *guardedConn) (err error) {
+		table := &tableTx{stateTx: stateTx{conn}}
 		if plan, err = sqltool.Plan(ctx, table, in); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (t tableTx) unique(ctx context.Context, w *sqltool.TableWrite) (indexes [][
 }
 
 // readOnly runs do in a transaction that can only read.
-func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) error {
+func (t *Tool) readOnly(ctx context.Context, path string, do func(*guardedConn) error) error {
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	settings := readSettings
 	if restsWithLog(path) {
@@ -110,7 +110,7 @@ func restsWithLog(path string) bool {
 }
 
 // readAt runs do on a connection of its own.
-func (t *Tool) readAt(ctx context.Context, address string, do func(*sql.Tx) error) error {
+func (t *Tool) readAt(ctx context.Context, address string, do func(*guardedConn) error) error {
 	t.mu.Lock()
 	heap.allow(heapBytes(t.res))
 	t.mu.Unlock()
@@ -118,17 +118,12 @@ func (t *Tool) readAt(ctx context.Context, address string, do func(*sql.Tx) erro
 	if err != nil {
 		return tool.ConfigErrorf("the file cannot be opened to read: %w", err)
 	}
-	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(1)
 	open := &openFile{db: db}
+	defer func() { _ = open.close() }()
 	return heap.use(func() error {
 		return open.connected(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {
-			tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-			if err != nil {
-				return err
-			}
-			defer func() { _ = tx.Rollback() }()
-			return do(tx)
+			return conn.transact(ctx, beginReading, func() (bool, error) { return false, do(conn) })
 		})
 	})
 }

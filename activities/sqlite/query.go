@@ -54,7 +54,7 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatem
 		return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
 	}
 	conn.statement = false
-	return changes(ctx, conn.Conn, query.Parsed.Verb())
+	return changes(ctx, conn, query.Parsed.Verb())
 }
 
 // isVacuum reports whether the statement is VACUUM and nothing else.
@@ -98,7 +98,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, largestValue(query, limit, columns)); err != nil {
+	if err := conn.bound(largestValue(query, limit, columns)); err != nil {
 		return nil, 0, err
 	}
 	result, err := conn.QueryContext(ctx, numbered.Text, args...)
@@ -150,14 +150,14 @@ func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 
 // changes counts the rows of a statement that gave none. changes() keeps the
 // number of the last write, so it is only read after one.
-func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.ToolResult, error) {
+func changes(ctx context.Context, conn *guardedConn, verb string) (interpreter.ToolResult, error) {
 	switch verb {
 	case "insert", "update", "delete", "replace", "with":
 	default:
 		return sqltool.RowsAffected(0), nil
 	}
 	var n int64
-	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&n); err != nil {
+	if err := conn.row(ctx, "SELECT changes()", nil, &n); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	return sqltool.RowsAffected(n), nil

@@ -18,10 +18,8 @@ import (
 )
 
 // connectionSettings open every connection. busy_timeout comes first: changing the
-// journal mode needs a lock itself. Transactions take the write lock when they
-// begin, as a read lock that grows fails when two do it at once. What a file's
-// schema and its tables of FTS hold is not trusted.
-const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_txlock=immediate&_defensive=1"
+// journal mode needs a lock itself. What a file's schema and its tables of FTS hold is not trusted.
+const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_defensive=1"
 
 // Tool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.

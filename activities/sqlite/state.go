@@ -35,7 +35,7 @@ var dialect = &sqltool.Dialect{
 }
 
 // stateTx is a transaction for states.
-type stateTx struct{ tx *sql.Tx }
+type stateTx struct{ conn *guardedConn }
 
 // Dialect is SQLite's.
 func (stateTx) Dialect() *sqltool.Dialect { return dialect }
@@ -58,33 +58,19 @@ func numbered(statement string) string {
 
 // Exec runs a statement.
 func (s stateTx) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
-	result, err := s.tx.ExecContext(ctx, numbered(statement), args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return s.conn.exec(ctx, statement, args...)
 }
 
 // Query runs a statement that gives rows.
 func (s stateTx) Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error {
-	rows, err := s.tx.QueryContext(ctx, numbered(statement), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := read(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return s.conn.query(ctx, statement, args, read)
 }
 
 // createTables makes tables that are not there.
-func createTables(ctx context.Context, tx *sql.Tx, tables ...sqltool.NewTable) error {
+func createTables(ctx context.Context, conn *guardedConn, tables ...sqltool.NewTable) error {
 	for _, table := range tables {
 		for _, statement := range table.Create {
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
+			if _, err := conn.exec(ctx, statement); err != nil {
 				return err
 			}
 		}
@@ -99,15 +85,15 @@ func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, creat
 	if err != nil || !create && !exists(path) {
 		return err
 	}
-	err = t.file(path).transact(ctx, func(tx *sql.Tx) error {
-		err := do(stateTx{tx})
+	err = t.file(path).transact(ctx, func(conn *guardedConn) error {
+		err := do(stateTx{conn})
 		if !create || !lacksTable(err) {
 			return err
 		}
-		if err := createTables(ctx, tx, dialect.StateTables()...); err != nil {
+		if err := createTables(ctx, conn, dialect.StateTables()...); err != nil {
 			return err
 		}
-		return do(stateTx{tx})
+		return do(stateTx{conn})
 	})
 	if !create && lacksTable(err) {
 		return nil
@@ -121,7 +107,7 @@ func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func
 	if err != nil || !exists(path) {
 		return err
 	}
-	err = t.readOnly(ctx, path, func(tx *sql.Tx) error { return do(stateTx{tx}) })
+	err = t.readOnly(ctx, path, func(conn *guardedConn) error { return do(stateTx{conn}) })
 	if lacksTable(err) {
 		return nil
 	}
@@ -138,17 +124,9 @@ func exists(path string) bool {
 func lacksTable(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") }
 
 // transact runs do in a transaction of its own.
-func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
+func (f *database) transact(ctx context.Context, do func(*guardedConn) error) error {
 	return f.use(ctx, true, func(conn *guardedConn) error {
-		tx, err := conn.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
-		if err := do(tx); err != nil {
-			return err
-		}
-		return tx.Commit()
+		return conn.transact(ctx, beginWriting, func() (bool, error) { return true, do(conn) })
 	})
 }
 
@@ -176,14 +154,14 @@ func inOneCase(name string) string {
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
-	err := sqltool.Move(ctx, stateTx{l.tx}, w)
+	err := sqltool.Move(ctx, stateTx{l.conn}, w)
 	if !lacksTable(err) {
 		return err
 	}
-	if err := createTables(ctx, l.tx, dialect.StateTables()...); err != nil {
+	if err := createTables(ctx, l.conn, dialect.StateTables()...); err != nil {
 		return err
 	}
-	return sqltool.NotHeld(ctx, stateTx{l.tx}, w.State)
+	return sqltool.NotHeld(ctx, stateTx{l.conn}, w.State)
 }
 
 // unseen is the write without rows that were written before. Those that may come again are
@@ -194,7 +172,7 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 	for i := range chunks {
 		err := l.see(ctx, &chunks[i], known)
 		if lacksTable(err) { // the tables of states are older than blocks
-			if err = createTables(ctx, l.tx, dialect.StateTables()...); err == nil {
+			if err = createTables(ctx, l.conn, dialect.StateTables()...); err == nil {
 				err = l.see(ctx, &chunks[i], known)
 			}
 		}
@@ -206,7 +184,7 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 		return w, nil
 	}
 	rest := w.Unseen(known)
-	return rest, rest.Recount(ctx, stateTx{l.tx}, len(rest.Rows))
+	return rest, rest.Recount(ctx, stateTx{l.conn}, len(rest.Rows))
 }
 
 // see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
@@ -240,7 +218,7 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[str
 		return nil
 	}
 	for _, sweep := range sqltool.SweepStatements() {
-		if _, err := (stateTx{l.tx}).Exec(ctx, sweep, seen.State, seen.Floor); err != nil {
+		if _, err := (stateTx{l.conn}).Exec(ctx, sweep, seen.State, seen.Floor); err != nil {
 			return err
 		}
 	}
@@ -250,7 +228,7 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[str
 // blocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
 // itself.
 func (l *ledger) blocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
-	tx := stateTx{l.tx}
+	tx := stateTx{l.conn}
 	if seen.Block != nil {
 		statement, args := seen.AddBlock(dialect)
 		n, err := tx.Exec(ctx, statement, args...)
@@ -271,7 +249,7 @@ func (l *ledger) blocks(ctx context.Context, seen *sqltool.RowLookup, known map[
 
 // readBlocks adds those of a chunk's rows, up to a position, that blocks have.
 func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.RowLookup, to []byte, known map[string]bool) error {
-	return stateTx{l.tx}.Query(ctx, sqltool.BlocksStatement, []any{seen.From, to}, func(scan func(...any) error) error {
+	return stateTx{l.conn}.Query(ctx, sqltool.BlocksStatement, []any{seen.From, to}, func(scan func(...any) error) error {
 		var hashes []byte
 		err := scan(&hashes)
 		seen.InBlocks(hashes, known)
@@ -281,7 +259,7 @@ func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.RowLookup, to []b
 
 // readKnown adds the rows that a statement gives.
 func (l *ledger) readKnown(ctx context.Context, to map[string]bool, statement string, args ...any) error {
-	return stateTx{l.tx}.Query(ctx, statement, args, func(scan func(...any) error) error {
+	return stateTx{l.conn}.Query(ctx, statement, args, func(scan func(...any) error) error {
 		var row sql.RawBytes
 		err := scan(&row)
 		to[string(row)] = true

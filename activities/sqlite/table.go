@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,21 +22,15 @@ func (f *database) write(ctx context.Context, w *sqltool.TableWrite) (interprete
 	}
 	var result interpreter.ToolResult
 	err := f.use(ctx, true, func(conn *guardedConn) error {
-		tx, err := conn.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
-		if err := tool.Begin(ctx); err != nil {
-			return err
-		}
-		if result, err = writeTable(ctx, tx, conn.tables, w); err != nil {
-			return writeError(w, err)
-		}
-		if result.Noted != nil {
-			return nil // and nothing to commit
-		}
-		return tx.Commit()
+		return conn.transact(ctx, beginWriting, func() (commit bool, err error) {
+			if err := tool.Begin(ctx); err != nil {
+				return false, err
+			}
+			if result, err = writeTable(ctx, conn, w); err != nil {
+				return false, writeError(w, err)
+			}
+			return result.Noted == nil, nil // what was noted before was written before
+		})
 	})
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -45,13 +38,13 @@ func (f *database) write(ctx context.Context, w *sqltool.TableWrite) (interprete
 	return result, nil
 }
 
-func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
-	table, planned := &tableTx{stateTx: stateTx{tx}, known: known}, w
+func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
+	table, planned := &tableTx{stateTx: stateTx{conn}, known: conn.tables}, w
 	w, err := sqltool.Settle(ctx, table, w)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	ledger := &ledger{tx: tx}
+	ledger := &ledger{conn: conn}
 	if w.Needed() {
 		result, done, err := ledger.enter(ctx, w)
 		if done || err != nil {
@@ -68,7 +61,7 @@ func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool
 		}
 	}
 	if w.Staged() {
-		if err := createTables(ctx, tx, dialect.StagingTables()...); err != nil {
+		if err := createTables(ctx, conn, dialect.StagingTables()...); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -89,20 +82,12 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
-	statement, err := t.tx.PrepareContext(ctx, "WITH "+given+" ("+sqltool.QuoteNames(columns)+") AS (VALUES ("+marks+")) DELETE FROM "+
-		w.QuotedTable()+" AS "+there+" WHERE ("+sqltool.QuoteNames(w.Key)+") = (SELECT "+sqltool.QuoteNames(w.Key)+" FROM "+given+
-		") AND EXISTS (SELECT 1 FROM "+given+" WHERE "+w.NotOlder(given, there)+")")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = statement.Close() }()
+	statement := "WITH " + given + " (" + sqltool.QuoteNames(columns) + ") AS (VALUES (" + marks + ")) DELETE FROM " +
+		w.QuotedTable() + " AS " + there + " WHERE (" + sqltool.QuoteNames(w.Key) + ") = (SELECT " + sqltool.QuoteNames(w.Key) + " FROM " + given +
+		") AND EXISTS (SELECT 1 FROM " + given + " WHERE " + w.NotOlder(given, there) + ")"
 	for _, row := range w.Deletes {
 		values := lists.Map(columns, func(column string) any { return columnValue(row[column]) })
-		result, err := statement.ExecContext(ctx, values...)
-		if err != nil {
-			return 0, err
-		}
-		n, err := result.RowsAffected()
+		n, err := t.Exec(ctx, statement, values...)
 		if err != nil {
 			return 0, err
 		}

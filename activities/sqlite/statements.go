@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+)
+
+// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes some 30 times as much for
+// what it has compiled.
+const mostKept = 64 << 10
+
+// statements are statements of this build that a connection keeps compiled, by their texts. SQLite compiles one again by itself
+// where the tables have changed, and asks the guard again. One that is running is not among them, so that a statement can
+// run while another one, or the same, gives rows.
+type statements struct {
+	kept map[string]*sql.Stmt
+	size int // of their texts
+}
+
+func (s *statements) remove(text string) *sql.Stmt {
+	statement := s.kept[text]
+	if statement != nil {
+		delete(s.kept, text)
+		s.size -= len(text)
+	}
+	return statement
+}
+
+func (s *statements) keep(text string, statement *sql.Stmt) {
+	if same := s.remove(text); same != nil {
+		_ = same.Close()
+	}
+	if len(text) > mostKept {
+		_ = statement.Close()
+		return
+	}
+	if s.size+len(text) > mostKept {
+		s.close()
+	}
+	if s.kept == nil {
+		s.kept = map[string]*sql.Stmt{}
+	}
+	s.kept[text] = statement
+	s.size += len(text)
+}
+
+// close closes all statements.
+func (s *statements) close() {
+	for _, statement := range s.kept {
+		_ = statement.Close()
+	}
+	*s = statements{}
+}
+
+// prepared gives a statement of this build, compiled. Where a playbook's is run, nothing that was kept is given: it was
+// compiled when more was allowed.
+func (c *guardedConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if !c.statement {
+		if statement := c.statements.remove(text); statement != nil {
+			return statement, nil
+		}
+	}
+	return c.PrepareContext(ctx, numbered(text))
+}
+
+// ran keeps a statement that has run, unless it failed.
+func (c *guardedConn) ran(text string, statement *sql.Stmt, err error) {
+	if err != nil || c.statement {
+		_ = statement.Close()
+		return
+	}
+	c.statements.keep(text, statement)
+}
+
+// soon is the context of a statement that ends at once, and waits for nobody: to have its end watched for an interruption
+// takes longer than most of them. What follows it finds that the attempt is over.
+func soon(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+// exec runs a statement of this build.
+func (c *guardedConn) exec(ctx context.Context, text string, args ...any) (affected int64, err error) {
+	statement, err := c.prepared(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	return c.execPrepared(ctx, text, statement, args)
+}
+
+func (c *guardedConn) execPrepared(ctx context.Context, text string, statement *sql.Stmt, args []any) (affected int64, err error) {
+	result, err := statement.ExecContext(ctx, args...)
+	c.ran(text, statement, err)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// query runs a statement of this build that gives rows.
+func (c *guardedConn) query(ctx context.Context, text string, args []any, read func(scan func(...any) error) error) error {
+	statement, err := c.prepared(ctx, text)
+	if err != nil {
+		return err
+	}
+	err = readRows(ctx, statement, args, read)
+	c.ran(text, statement, err)
+	return err
+}
+
+func readRows(ctx context.Context, statement *sql.Stmt, args []any, read func(scan func(...any) error) error) error {
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := read(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// row reads the row that a statement of this build gives.
+func (c *guardedConn) row(ctx context.Context, text string, args []any, values ...any) error {
+	missing := sql.ErrNoRows
+	err := c.query(ctx, text, args, func(scan func(...any) error) error {
+		missing = nil
+		return scan(values...)
+	})
+	if err != nil {
+		return err
+	}
+	return missing
+}
