@@ -13,7 +13,6 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -106,6 +105,8 @@ type StateTx interface {
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
 	// Query gives each row to read, which reads its columns with scan.
 	Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error
+	// LookUp finds out which table the name of a write is, and whether it has rows.
+	LookUp(ctx context.Context, w *TableWrite) (incremental.Table, error)
 }
 
 // storedState is a row of StateTable.
@@ -201,29 +202,20 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 	return s, err
 }
 
-// Table is the table that a call writes to, as a claim finds it.
-type Table struct {
-	// Name is the same for each spelling of the table, which is Shown as the author has it.
-	Name, Shown    string
-	Exists, HasRow bool
-}
-
-// claimState has a call hold a state. shown is its table as the author has it, and lookUp finds that out about which the state is.
-func claimState(
-	ctx context.Context, tx StateTx, claim incremental.Claim, shown string, lookUp func() (Table, error),
-) (claimed incremental.Claimed, err error) {
+// claimState has a call hold a state, which is about the table of target.
+func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.Claimed, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
 		return claimed, err
 	}
 	if state.holder == claim.Holder {
 		state.Watermark = state.found
-		return state.claimed(claim, shown), nil
+		return state.claimed(claim, target.Shown), nil
 	}
 	if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
 		return incremental.Claimed{Refused: refused}, nil
 	}
-	table, err := lookUp()
+	table, err := tx.LookUp(ctx, target)
 	if err != nil {
 		return claimed, err
 	}
@@ -241,29 +233,30 @@ func claimState(
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
 		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs)
-	return state.claimed(claim, shown), err
+	return state.claimed(claim, target.Shown), err
 }
 
 // forTable is the state about the table of a claim, or why it cannot be that: a table that lacks the rows before the watermark
 // would never get them.
-func (s storedState) forTable(ctx context.Context, tx StateTx, claim incremental.Claim, table Table) (storedState, *incremental.Refusal, error) {
-	other := s.Table != "" && s.Table != table.Name
-	lacks, moved := other || !table.HasRow && (!s.Emptied || claim.Full), !s.Watermark.IsZero()
+func (s storedState) forTable(
+	ctx context.Context, tx StateTx, claim incremental.Claim, table incremental.Table,
+) (storedState, *incremental.Refusal, error) {
+	kept := s.State
+	kept.Emptied = kept.Emptied && !claim.Full // all rows are read again
+	lacks, refused := kept.Lacks(table), incremental.WithoutRows(kept, table)
 	switch {
-	case !lacks || !moved:
+	case refused == nil:
 	case claim.Full:
 		note := "--full-refresh: the table has no rows"
-		if other {
+		if refused.Type == incremental.TypeOfAnother {
 			note = "--full-refresh: the sink writes to " + table.Name
 		}
 		var err error
 		if s, err = beginAnew(ctx, tx, s, claim, note); err != nil {
 			return s, nil, err
 		}
-	case other:
-		return s, incremental.OfAnotherTable(s.State, table.Name), nil
 	default:
-		return s, withoutTable(s.State, table), nil
+		return s, refused, nil
 	}
 	switch {
 	case s.knownAs == "":
@@ -337,18 +330,6 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL, known_from = NULL, row_key = NULL WHERE name = $1", state.Name)
 	anew.State = incremental.State{Name: state.Name}
 	return anew, err
-}
-
-func withoutTable(state incremental.State, table Table) *incremental.Refusal {
-	lacks := "has no rows"
-	if !table.Exists {
-		lacks = "does not exist"
-	}
-	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
-		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
-			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
-			"initial_value says where it begins",
-		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
 // keepMoves puts the moves of a state's holder into its history, if there are any.

@@ -168,13 +168,38 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
 }
 
-// OfAnotherTable is why a claim is refused whose sink writes to another table than the one that the state is kept for.
-func OfAnotherTable(state State, table string) *Refusal {
-	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
-			"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
-			"was renamed, or has these rows, `starter state set` to where the state is accepts it",
-		state.Name, state.Table, table, state.Watermark.Text())}
+// Table is the table that a call writes to, as its database has it.
+type Table struct {
+	// Name is the same for each spelling of the table, which is Shown as the author has it.
+	Name, Shown    string
+	Exists, HasRow bool
+}
+
+// Lacks reports whether a table lacks the rows up to the watermark: it is not the one that the state is kept for, or others have emptied it.
+func (s State) Lacks(table Table) bool { return s.isOfAnother(table) || !table.HasRow && !s.Emptied }
+
+func (s State) isOfAnother(table Table) bool { return s.Table != "" && s.Table != table.Name }
+
+// WithoutRows is why a claim is refused whose table lacks the rows up to the watermark, nil for one that has them.
+func WithoutRows(state State, table Table) *Refusal {
+	lacks := "has no rows"
+	switch {
+	case state.Watermark.IsZero() || !state.Lacks(table):
+		return nil
+	case state.isOfAnother(table):
+		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+			"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
+				"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
+				"was renamed, or has these rows, `starter state set` to where the state is accepts it",
+			state.Name, state.Table, table.Name, state.Watermark.Text())}
+	case !table.Exists:
+		lacks = "does not exist"
+	}
+	return &Refusal{Type: TypeWithoutTable, Message: fmt.Sprintf(
+		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
+			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
+			"initial_value says where it begins",
+		state.Name, state.Watermark.Text(), table.Shown, lacks)}
 }
 
 // OfAnotherKey is why a claim is refused whose key distinguishes rows in another way than those that the state knows.
