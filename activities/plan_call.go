@@ -173,7 +173,11 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 		if in.Place == nil {
 			source = source.Digested()
 		}
-		if refused := incremental.OfAnother(state, source); refused != nil {
+		refused := incremental.OfAnother(state, source)
+		if refused == nil && !in.Claim.Full {
+			refused = incremental.WithoutTables(state, *in.Claim)
+		}
+		if refused != nil {
 			s.plan.Problem = refused.Message
 			return false
 		}

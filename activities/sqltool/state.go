@@ -80,7 +80,7 @@ func (d *Dialect) StateTables() []NewTable {
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
 				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
-				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text, target text NOT NULL DEFAULT '', known_as text NOT NULL DEFAULT '')",
+				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text, target text NOT NULL DEFAULT '', known_as text NOT NULL DEFAULT '', other_tables text)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -126,23 +126,29 @@ type storedState struct {
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as"
+		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as, other_tables"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
 	var (
 		watermark, found, movedAt    *string
+		otherTables                  *string
 		position, foundPosition      []byte
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs, &otherTables); err != nil {
 		return s, err
 	}
 	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, ofState(s.Name, withCursor)); s.key != nil {
 		s.KnownFrom = s.knownFrom
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
+	if otherTables != nil {
+		if err := json.Unmarshal([]byte(*otherTables), &s.Tables); err != nil {
+			return s, err
+		}
+	}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
 		return s, err
 	}
@@ -230,9 +236,9 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11 WHERE name = $1",
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs)
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(claim))
 	return state.claimed(claim, target.Shown), err
 }
 
@@ -243,14 +249,16 @@ func (s storedState) forTable(
 ) (storedState, *incremental.Refusal, error) {
 	kept := s.State
 	kept.Emptied = kept.Emptied && !claim.Full // all rows are read again
-	lacks, refused := kept.Lacks(table), incremental.WithoutRows(kept, table)
+	lacks, refused, note := kept.Lacks(table), incremental.WithoutRows(kept, table), "--full-refresh: the table has no rows"
+	switch {
+	case refused == nil:
+		refused, note = incremental.WithoutTables(kept, claim), incremental.FullIntoAnother
+	case refused.Type == incremental.TypeOfAnother:
+		note = "--full-refresh: the sink writes to " + table.Name
+	}
 	switch {
 	case refused == nil:
 	case claim.Full:
-		note := "--full-refresh: the table has no rows"
-		if refused.Type == incremental.TypeOfAnother {
-			note = "--full-refresh: the sink writes to " + table.Name
-		}
 		var err error
 		if s, err = beginAnew(ctx, tx, s, claim, note); err != nil {
 			return s, nil, err
@@ -286,6 +294,15 @@ func rowKey(claim incremental.Claim) any {
 		return nil
 	}
 	text, _ := json.Marshal(claim.Key) //nolint:errchkjson // texts
+	return string(text)
+}
+
+// otherTables are those of a claim beside the one that the state is kept for, as their column has them; nil where they are not known.
+func otherTables(claim incremental.Claim) any {
+	if claim.Tables == nil {
+		return nil
+	}
+	text, _ := json.Marshal(claim.Digests()) //nolint:errchkjson // texts
 	return string(text)
 }
 
@@ -592,7 +609,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		return err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = '', run = '', last_write = 0, watermark = $2, position = $3, "+
-		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', moved_at = "+tx.Dialect().Now+" WHERE name = $1",
+		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', other_tables = NULL, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
 		change.Name, watermark, position)
 	return err
 }

@@ -376,6 +376,49 @@ func TestSinkOfAnotherTable(t *testing.T) {
 	require.Equal(t, []string{"2026-01-01", "2026-01-04", "2026-01-01", "2026-01-04"}, api.since)
 }
 
+// TestAnotherSinkOfAnotherTable: each sink of a step has the rows up to the watermark in its table, not only the last one: none
+// begins in the midst of another table, or inserts again what its table has by another name. The state is kept in the database of
+// the last sink, or by Temporal.
+func TestAnotherSinkOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	for keeper, last := range map[string]string{
+		"postgres": "tool: postgres, auth: pg, mode: upsert, key: id, table: archive", "temporal": "tool: file, path: kept.jsonl",
+	} {
+		t.Run(keeper, func(t *testing.T) {
+			t.Parallel()
+			w, db := newKeptWorld(t)
+			db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE others (LIKE orders INCLUDING ALL); CREATE TABLE archive (LIKE orders INCLUDING ALL)")
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
+			run := func(pages string, ends interpreter.Status, full ...string) workflows.Result {
+				t.Helper()
+				source := book(strings.NewReplacer("WORDS", "row_order: none", "PAGES", pages, "RESULT", "sink: {"+last+"}").Replace(incrementalPages))
+				input := w.input(w.kept(source), map[string]any{"api": api.url})
+				input.FullRefresh = full
+				return w.endsAs(w.startWith(input, time.Time{}), ends)
+			}
+			into := func(table string) string {
+				return "per_iteration: {sink: {tool: postgres, auth: pg, mode: upsert, key: id, table: " + table + "}}"
+			}
+			run(into("orders"), interpreter.Completed)
+			run(into("orders"), interpreter.Completed)
+			sent := len(api.since)
+			refused := run(into("others"), interpreter.Failed)
+			require.Equal(t, interpreter.KindIncremental, refused.Error.Kind)
+			require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
+			require.Contains(t, refused.Error.Message, "table others of postgres pg")
+			require.Equal(t, incremental.TypeOfAnother, run(into("public.orders"), interpreter.Failed).Error.Type, "rows would not be recognized")
+			require.Len(t, api.since, sent, "no request was sent")
+			run("", interpreter.Completed)
+			api.add(change(3, "2026-01-04"))
+			require.Equal(t, incremental.TypeOfAnother, run(into("others"), interpreter.Failed).Error.Type)
+			run(into("others"), interpreter.Completed, "fetch")
+			require.Len(t, db.Query(t, "SELECT id FROM others"), 3)
+			run(into("others"), interpreter.Completed)
+			require.Equal(t, "2026-01-04", api.since[len(api.since)-1])
+		})
+	}
+}
+
 // TestSinkSpelledDifferently: rows that come again are known in the same table by another spelling of its name.
 func TestSinkSpelledDifferently(t *testing.T) {
 	t.Parallel()
