@@ -108,7 +108,7 @@ func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task c
 		if step.Action == nil {
 			continue
 		}
-		s := &stepPlanner{planner: p, book: book, task: task, step: step, depth: depth, known: map[string]bool{}}
+		s := &stepPlanner{planner: p, book: book, task: task, step: step, depth: depth, known: map[string]int{}}
 		s.task.Step, s.task.Visit = step.Name, 1
 		s.plan.Step = within + step.Name
 		s.plan.Tool, _ = book.Resolve(step.Action).ToolName()
@@ -127,11 +127,10 @@ type stepPlanner struct {
 	step  *playbook.Step
 	plan  interpreter.StepPlan
 	depth int
-	known map[string]bool // targets that are planned
+	known map[string]int // which of the sinks a target is
 }
 
 func (s *stepPlanner) run(ctx context.Context) {
-	defer s.moved()
 	whole := s.call(call.Snapshot{})
 	if s.step.Loop == nil {
 		s.one(ctx, whole, nil)
@@ -181,6 +180,7 @@ func (s *stepPlanner) elements(whole *call.Call) []any {
 // one plans the call of the step, or of one element of its loop.
 func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expression.Value) {
 	isFirst := s.plan.Request == "" && !s.plan.Sampled && s.plan.Unsampled == ""
+	others := len(s.plan.States) // of other elements
 	watermarks := s.states(ctx, of, element)
 	var written map[string]interpreter.ToolInput
 	if unknown := of.Config().RequestUnknown(); unknown != "" {
@@ -191,13 +191,18 @@ func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expressio
 	}
 	for _, target := range of.Config().Targets(s.now) {
 		if s.step.Loop == nil || target.Sink != s.step.Sink {
-			s.sink(ctx, target, written, element)
+			planned := s.sink(ctx, target, written, element)
+			if target.Sink == s.book.StateHome(s.step) {
+				s.unclaimable(s.plan.States[others:], planned.Table)
+			}
 		}
 	}
 }
 
 // sink plans what a sink would do. written are the requests of those that a sample comes to, by place.
-func (s *stepPlanner) sink(ctx context.Context, target call.SinkTarget, written map[string]interpreter.ToolInput, element *expression.Value) {
+func (s *stepPlanner) sink(
+	ctx context.Context, target call.SinkTarget, written map[string]interpreter.ToolInput, element *expression.Value,
+) interpreter.SinkPlan {
 	if isTable(target.Input) {
 		if input, has := written[target.Input.Place]; has {
 			target.Input = input
@@ -208,10 +213,10 @@ func (s *stepPlanner) sink(ctx context.Context, target call.SinkTarget, written 
 		fields, _ := json.Marshal(target.Input.Fields) // of canonical values
 		key = fmt.Sprintf("%s %s %s", key, target.Input.Auth, fields)
 	}
-	if s.known[key] {
-		return
+	if at, has := s.known[key]; has {
+		return s.plan.Sinks[at]
 	}
-	s.known[key] = true
+	s.known[key] = len(s.plan.Sinks)
 	plan := interpreter.SinkPlan{Place: target.Input.Place, Tool: target.Input.Tool, Auth: target.Input.Auth, Unknown: target.Unknown}
 	plan.Target = targetText(target)
 	if target.ByElement && element != nil {
@@ -221,6 +226,7 @@ func (s *stepPlanner) sink(ctx context.Context, target call.SinkTarget, written 
 		s.table(ctx, target.Input, &plan)
 	}
 	s.plan.Sinks = append(s.plan.Sinks, plan)
+	return plan
 }
 
 // table plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.

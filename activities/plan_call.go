@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -101,38 +100,21 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// moved finds states that have moved and whose table is another one, is not there or empty: no call may claim them.
-func (s *stepPlanner) moved() {
-	home := s.book.StateHome(s.step)
-	if home == nil || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
+// unclaimable finds those of the states that no call may claim, as their table lacks rows of theirs.
+func (s *stepPlanner) unclaimable(states []interpreter.StatePlan, plan *interpreter.TablePlan) {
+	if plan == nil || plan.Qualified == "" || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 		return
 	}
-	for _, sink := range s.plan.Sinks {
-		if sink.Place != home.Place || sink.Table == nil {
-			continue
+	table := incremental.Table{Name: plan.Qualified, Shown: plan.Name, Exists: plan.Exists, HasRow: plan.Exists && !plan.Empty}
+	for i := range states {
+		state := &states[i]
+		kept := incremental.State{
+			Name: state.State, Watermark: incremental.Cursor{Value: state.Watermark}, Table: state.Table, Emptied: state.Emptied,
 		}
-		for i := range s.plan.States {
-			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
-				state.Problem = lacksRows(state, sink.Table)
-			}
+		if refused := incremental.WithoutRows(kept, table); refused != nil && state.Problem == "" {
+			state.Problem = refused.Message
 		}
 	}
-}
-
-// lacksRows says why the table of a sink has no rows of a state that has moved, "" where it has.
-func lacksRows(state *interpreter.StatePlan, table *interpreter.TablePlan) string {
-	lacks := "has no rows"
-	switch {
-	case state.Table != "" && table.Qualified != "" && state.Table != table.Qualified:
-		kept := incremental.State{Name: state.State, Table: state.Table, Watermark: incremental.Cursor{Value: state.Watermark}}
-		return incremental.OfAnotherTable(kept, table.Qualified).Message
-	case table.Exists && !table.Empty, state.Emptied:
-		return ""
-	case !table.Exists:
-		lacks = "does not exist"
-	}
-	return fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
-		"or read everything with --full-refresh", table.Name, lacks)
 }
 
 // problemOf is the message of an error of an activity.
@@ -191,7 +173,11 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 		if in.Place == nil {
 			source = source.Digested()
 		}
-		if refused := incremental.OfAnother(state, source); refused != nil {
+		refused := incremental.OfAnother(state, source)
+		if refused == nil && !in.Claim.Full {
+			refused = incremental.WithoutTables(state, *in.Claim)
+		}
+		if refused != nil {
 			s.plan.Problem = refused.Message
 			return false
 		}

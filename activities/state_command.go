@@ -56,6 +56,12 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 		if answer.More = len(answer.States) > mostListed; answer.More {
 			answer.States = answer.States[:mostListed]
 		}
+		if command.Held && err == nil {
+			var unknown error
+			if answer.Held, unknown = heldStates(ctx, answer.States); unknown != nil {
+				answer.HoldersUnknown = problemOf(unknown)
+			}
+		}
 	}
 	return answer, err
 }
@@ -93,7 +99,12 @@ func holdersOf(ctx context.Context, id string) (holders []string, since time.Tim
 	if err != nil {
 		return nil, since, fmt.Errorf("ask whether a run holds the state: %w", err)
 	}
-	for _, holder := range found.Holders {
+	return runningHolders(ctx, found)
+}
+
+// runningHolders are those of a queue that have not ended.
+func runningHolders(ctx context.Context, of queue.Queue) (holders []string, since time.Time, err error) {
+	for _, holder := range of.Holders {
 		running, err := isRunning(ctx, holder.Member)
 		if err != nil {
 			return nil, since, err
@@ -107,6 +118,53 @@ func holdersOf(ctx context.Context, id string) (holders []string, since time.Tim
 		holders = append(holders, holder.WorkflowID)
 	}
 	return holders, since, nil
+}
+
+// heldStates are those of the states that runs hold, as the queues of states have it.
+func heldStates(ctx context.Context, states []incremental.State) (held []interpreter.HeldState, err error) {
+	queues, more, err := workflowIDs(ctx, fmt.Sprintf(
+		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'", queue.WorkflowName, queue.StatePrefix), mostStateQueues)
+	if more {
+		err = fmt.Errorf("runs hold more than %d states, or wait for them", mostStateQueues)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range queues {
+		of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
+		if connect.NotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask whether a run holds the state: %w", err)
+		}
+		holders, since, err := runningHolders(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		for _, state := range states {
+			if len(holders) > 0 && holdsState(of.Name.Key, holders, state) {
+				held = append(held, interpreter.HeldState{State: state.Name, Holders: holders, Since: since})
+			}
+		}
+	}
+	return held, nil
+}
+
+// mostStateQueues bounds the queues that one command queries.
+const mostStateQueues = 500
+
+// holdsState reports whether who has a turn under a key holds a state. The key of a loop begins the names of its states, of which
+// a run holds those that it has claimed.
+func holdsState(key string, holders []string, state incremental.State) bool {
+	if key == state.Name {
+		return true
+	}
+	prefix, _, byElement := strings.Cut(key, "{{")
+	if !byElement {
+		prefix += "/"
+	}
+	return strings.HasPrefix(state.Name, prefix) && slices.Contains(holders, state.Run)
 }
 
 func (k placeKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {
@@ -150,34 +208,44 @@ func statesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 	if prefix == "" {
 		return nil, false, refusedChange("states of all groups need the beginning of their names")
 	}
+	ids, more, err := workflowIDs(ctx, fmt.Sprintf(
+		"WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", incremental.WorkflowName, incremental.WorkflowIDPrefix(prefix)), mostGroups)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, id := range ids {
+		part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.NameRange{Prefix: prefix})
+		if err != nil {
+			return nil, false, err
+		}
+		states = append(states, part...)
+	}
+	slices.SortFunc(states, func(a, b incremental.State) int { return strings.Compare(a.Name, b.Name) })
+	return states, more, nil
+}
+
+// workflowIDs are those of the workflows that a query of the list finds, up to so many.
+func workflowIDs(ctx context.Context, query string, most int) (ids []string, more bool, err error) {
 	c, seen := activity.GetClient(ctx), map[string]bool{}
-	query := fmt.Sprintf("WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", incremental.WorkflowName, incremental.WorkflowIDPrefix(prefix))
 	for page := []byte(nil); ; {
 		found, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
 		if err != nil {
-			return nil, false, fmt.Errorf("list the workflows that keep states: %w", err)
+			return nil, false, fmt.Errorf("list the workflows that keep states or their queues: %w", err)
 		}
 		for _, execution := range found.GetExecutions() {
 			id := execution.GetExecution().GetWorkflowId()
 			if seen[id] {
 				continue // an earlier history of it
 			}
-			if more = len(seen) == mostGroups; more {
-				break
+			if len(ids) == most {
+				return ids, true, nil
 			}
-			seen[id] = true
-			part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.NameRange{Prefix: prefix})
-			if err != nil {
-				return nil, false, err
-			}
-			states = append(states, part...)
+			seen[id], ids = true, append(ids, id)
 		}
-		if page = found.GetNextPageToken(); more || len(page) == 0 {
-			break
+		if page = found.GetNextPageToken(); len(page) == 0 {
+			return ids, false, nil
 		}
 	}
-	slices.SortFunc(states, func(a, b incremental.State) int { return strings.Compare(a.Name, b.Name) })
-	return states, more, nil
 }
 
 func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.StateChange, error) {

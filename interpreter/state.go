@@ -62,6 +62,15 @@ type StateCommand struct {
 	// run holds the state. With Queue a list has the holders too.
 	Change *incremental.StateChange `json:"change,omitempty"`
 	Queue  string                   `json:"queue,omitempty"`
+	// Held has a list of a place say of each state who holds it, by all queues of states that there are.
+	Held bool `json:"held,omitempty"`
+}
+
+// HeldState is a state that runs hold. Kept in workflow history.
+type HeldState struct {
+	State   string    `json:"state"`
+	Holders []string  `json:"holders"` // workflow IDs
+	Since   time.Time `json:"since"`   // that the first got its turn
 }
 
 // StateAnswer is the answer to a StateCommand; kept in workflow history.
@@ -73,6 +82,8 @@ type StateAnswer struct {
 	Holders        []string  `json:"holders,omitempty"`
 	HeldSince      time.Time `json:"held_since,omitzero"`
 	HoldersUnknown string    `json:"holders_unknown,omitempty"`
+	// Held are those of the States that runs hold, of a command with Held.
+	Held []HeldState `json:"held,omitempty"`
 	// Tool is that of the place.
 	Tool string `json:"tool,omitempty"`
 	// More says that there are more states than are given.

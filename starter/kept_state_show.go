@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ type stateDocument struct {
 	// Table is the one that it is kept for, as its database names it.
 	Table string `json:"table,omitempty"`
 	// HeldBy are the runs whose visits of the step hold its states now, and HeldSince is when the first of them got its turn. nil is
-	// not known, as by a database alone.
+	// not known.
 	HeldBy    []string  `json:"held_by,omitzero"`
 	HeldSince time.Time `json:"held_since,omitzero"`
 }
@@ -65,6 +66,17 @@ func documentOf(state incremental.State, of incremental.CursorType, keptBy strin
 		doc.Behind = &seconds
 	}
 	return doc
+}
+
+// addHolders adds the runs that hold the state, by an answer that has those of each.
+func (d *stateDocument) addHolders(answer interpreter.StateAnswer) {
+	if answer.HoldersUnknown != "" {
+		return
+	}
+	d.HeldBy = []string{}
+	if i := slices.IndexFunc(answer.Held, func(held interpreter.HeldState) bool { return held.State == d.State }); i >= 0 {
+		d.HeldBy, d.HeldSince = answer.Held[i].Holders, answer.Held[i].Since
+	}
 }
 
 // stateList is what `state list` prints as JSON.
@@ -118,14 +130,19 @@ func (a *app) listStatesOf(o *stateListOptions) error {
 	return a.withStates(&o.stateOptions, nil, func(ctx context.Context, s *session) error {
 		answer, err := s.onStates(ctx, "the states of "+o.auth, interpreter.StateCommand{Place: &interpreter.ToolInput{
 			Tool: o.tool, Auth: o.auth, Step: "starter state list",
-		}})
+		}, Held: true})
 		if err != nil {
 			return err
 		}
 		now, list := time.Now(), stateList{More: answer.More}
 		list.States = lists.Map(answer.States, func(state incremental.State) stateDocument {
-			return documentOf(state, state.Source.Type, answer.Tool, now)
+			doc := documentOf(state, state.Source.Type, answer.Tool, now)
+			doc.addHolders(answer)
+			return doc
 		})
+		if answer.HoldersUnknown != "" {
+			a.notef("note: which runs hold the states is not known: %s", terminal.OneLine(answer.HoldersUnknown))
+		}
 		if len(list.States) == 0 {
 			a.notef("%s: no run has kept a state there yet", terminal.OneLine(o.auth))
 		}
@@ -214,16 +231,26 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
-// heldSteps has a line for each step whose states a run holds: a visit of a step holds all of them.
+// heldSteps has a line for each step whose states a run holds: a visit of a step holds all of them. Where the steps are not known, it
+// has one for the states that follow each other and are held alike.
 func heldSteps(states []stateDocument, now time.Time) string {
 	var b strings.Builder
-	last := ""
-	for _, state := range states {
-		if len(state.HeldBy) == 0 || state.Step == last {
+	for at, rest := 0, 0; at < len(states); at = rest {
+		state := states[at]
+		for rest = at + 1; rest < len(states) && states[rest].Step == state.Step && states[rest].HeldSince.Equal(state.HeldSince); {
+			rest++
+		}
+		if len(state.HeldBy) == 0 {
 			continue
 		}
-		last = state.Step
-		_, _ = fmt.Fprintf(&b, "step %s: held %s\n", terminal.OneLine(state.Step), terminal.OneLine(heldText(state, now)))
+		of := "step " + state.Step
+		if state.Step == "" {
+			of = "state " + state.State
+			if more := rest - at - 1; more > 0 {
+				of += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		_, _ = fmt.Fprintf(&b, "%s: held %s\n", terminal.OneLine(of), terminal.OneLine(heldText(state, now)))
 	}
 	return b.String()
 }

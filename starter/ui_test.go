@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
@@ -39,8 +40,7 @@ func (d *desk) openPages(args ...string) *pages {
 		_ = in.Close()
 	}()
 	lines := bufio.NewReader(out)
-	line, err := lines.ReadString('\n')
-	require.NoError(d.t, err)
+	line := testenv.Line(d.t, lines, "the link of starter ui")
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	d.t.Cleanup(func() {
 		stop()
@@ -49,7 +49,7 @@ func (d *desk) openPages(args ...string) *pages {
 	link, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "Runs: ")))
 	require.NoError(d.t, err)
 	jar, _ := cookiejar.New(nil)
-	p := &pages{t: d.t, base: "http://" + link.Host, http: &http.Client{Jar: jar}}
+	p := &pages{t: d.t, base: "http://" + link.Host, http: &http.Client{Jar: jar, Timeout: testenv.Within(time.Minute)}}
 	p.read(p.http.Get(link.String()))
 	return p
 }

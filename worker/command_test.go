@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -138,14 +139,11 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 			"--log-file", filepath.Join(folder, "worker.jsonl"),
 		}, writer, io.Discard)
 	}()
-	line := make([]byte, 1024)
-	n, err := reader.Read(line)
-	require.NoError(t, err)
-	require.Contains(t, string(line[:n]), "worker: polling task queue \""+queue+"\"")
-	n, err = reader.Read(line)
-	require.NoError(t, err)
-	metrics, found := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "worker: metrics at ")
-	require.True(t, found, "%s", line[:n])
+	lines := bufio.NewReader(reader)
+	require.Contains(t, testenv.Line(t, lines, "the queue of the worker"), "worker: polling task queue \""+queue+"\"")
+	line := testenv.Line(t, lines, "where the metrics are")
+	metrics, found := strings.CutPrefix(line, "worker: metrics at ")
+	require.True(t, found, "%s", line)
 
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "writes.yaml", Source: writesFile})

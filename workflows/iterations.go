@@ -35,6 +35,8 @@ type Iterations struct {
 type IterationRecord struct {
 	Index int `json:"index"`
 	interpreter.CallStatus
+	// Incremental is how far a call has read that keeps a state and has not ended, as of its last activity that has; nil for others.
+	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
 }
 
 func (l *loop) iterations() (Iterations, error) {
@@ -80,7 +82,8 @@ func (b *batch) records() []IterationRecord {
 		records = append(records, IterationRecord{Index: ended.Index, CallStatus: ended.Result.CallStatus()})
 	}
 	for i, call := range b.calls {
-		record := IterationRecord{CallStatus: call.View().Status(b.waits[i], b.until[i])}
+		view := call.View()
+		record := IterationRecord{CallStatus: view.Status(b.waits[i], b.until[i]), Incremental: view.Incremental().Record()}
 		if index := call.Config().Index; index != nil {
 			record.Index = *index
 		}
@@ -113,7 +116,8 @@ func (r *run) completeProgress(progress *Progress) {
 		}
 		var failure *interpreter.ErrorObject
 		if call := r.live[record]; call != nil {
-			failure = call.View().Failure
+			view := call.View()
+			failure, shown.Incremental = view.Failure, view.Incremental().Record()
 		}
 		shown.Show(retry.MostAttempts(step, r.Limits), failure)
 	}

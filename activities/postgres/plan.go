@@ -17,9 +17,7 @@ import (
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
-			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err == nil {
-				err = lookUpPlanned(ctx, tx, in, &plan)
-			}
+			plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in)
 			switch {
 			case err != nil:
 				return err
@@ -33,17 +31,6 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		return classifyPlan(ctx, err)
 	})
 	return plan, err
-}
-
-// lookUpPlanned finds out which table a plan is about, and whether it has rows.
-func lookUpPlanned(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput, plan *interpreter.TablePlan) error {
-	w, err := sqltool.Target(in)
-	if err != nil {
-		return err
-	}
-	table, err := lookUpTable(ctx, stateTx{tx}, w)
-	plan.Qualified, plan.Empty = table.Name, table.Exists && !table.HasRow
-	return err
 }
 
 // isUnique refuses an upsert for which the table has no index. What is no table, such as a view, may have one below.

@@ -47,7 +47,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	t := &Tool{res: res, pools: map[string]*sessionPool{}}
-	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates}
 	return t
 }
 

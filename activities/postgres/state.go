@@ -12,6 +12,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 var dialect = &sqltool.Dialect{
@@ -127,25 +128,25 @@ func stateError(ctx context.Context, in interpreter.ToolInput, err error) error 
 	return converted
 }
 
-// lookUpTable finds out which table a name is, or would be once it is made, and whether it has rows. One that may not be read has.
-func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
+// LookUp finds out which table a name is, or would be once it is made, and whether it has rows. One that may not be read has.
+func (s stateTx) LookUp(ctx context.Context, w *sqltool.TableWrite) (table incremental.Table, err error) {
 	const look = `SELECT c.oid IS NOT NULL, coalesce(has_table_privilege(c.oid, 'SELECT'), false),
 		format('%I.%I', coalesce(n.nspname, $2::text, current_schema(), ''), coalesce(c.relname, $3::text))
 		FROM (SELECT to_regclass($1) AS oid) AS named LEFT JOIN pg_class c ON c.oid = named.oid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace`
-	table.Shown = target.Shown
+	table.Shown = w.Shown
 	var schema any
-	name := target.Table[len(target.Table)-1]
-	if len(target.Table) > 1 {
-		schema = target.Table[len(target.Table)-2]
+	name := w.Table[len(w.Table)-1]
+	if len(w.Table) > 1 {
+		schema = w.Table[len(w.Table)-2]
 	}
 	var readable bool
-	err = tx.Query(ctx, look, []any{target.QuotedTable(), schema, name}, func(scan func(...any) error) error {
+	err = s.Query(ctx, look, []any{w.QuotedTable(), schema, name}, func(scan func(...any) error) error {
 		return scan(&table.Exists, &readable, &table.Name)
 	})
 	if err != nil || !readable {
 		table.HasRow = table.Exists
 		return table, err
 	}
-	err = tx.Query(ctx, "SELECT EXISTS (SELECT FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
+	err = s.Query(ctx, "SELECT EXISTS (SELECT FROM "+w.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
 	return table, err
 }

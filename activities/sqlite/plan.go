@@ -28,21 +28,13 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	}
 	query := func(conn *guardedConn) (err error) {
 		table := &tableTx{stateTx: stateTx{conn}}
-		if plan, err = sqltool.Plan(ctx, table, in); err != nil {
+		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
 			return err
 		}
 		target, err := sqltool.Target(in)
 		if err != nil {
 			return err
 		}
-		there, err := lookUpTable(ctx, table, target)
-		if err != nil {
-			return err
-		}
-		if plan.Qualified = there.Name; !plan.Exists {
-			return nil
-		}
-		plan.Empty = !there.HasRow
 		indexes, err := table.unique(ctx, target)
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	t := &Tool{res: res, files: map[string]*database{}}
-	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates}
 	return t
 }
 

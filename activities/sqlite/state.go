@@ -11,6 +11,7 @@ import (
 
 	"reprise/activities/sqltool"
 	"reprise/interpreter"
+	"reprise/interpreter/incremental"
 )
 
 var dialect = &sqltool.Dialect{
@@ -130,15 +131,15 @@ func (f *database) transact(ctx context.Context, do func(*guardedConn) error) er
 	})
 }
 
-// lookUpTable finds out which table a name is, and whether it has rows.
-func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
-	table.Name, table.Shown = inOneCase(target.Table[len(target.Table)-1]), target.Shown
-	columns, err := readColumns(ctx, tx, target)
+// LookUp finds out which table a name is, and whether it has rows.
+func (s stateTx) LookUp(ctx context.Context, w *sqltool.TableWrite) (table incremental.Table, err error) {
+	table.Name, table.Shown = inOneCase(w.Table[len(w.Table)-1]), w.Shown
+	columns, err := readColumns(ctx, s, w)
 	if err != nil || len(columns) == 0 {
 		return table, err
 	}
 	table.Exists = true
-	err = tx.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
+	err = s.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+w.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
 	return table, err
 }
 

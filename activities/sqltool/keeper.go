@@ -15,8 +15,6 @@ type StateTool struct {
 	Change func(ctx context.Context, in interpreter.ToolInput, create bool, do func(StateTx) error) error
 	// Read runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
 	Read func(ctx context.Context, in interpreter.ToolInput, do func(StateTx) error) error
-	// LookUp finds out which table a name is, and whether it has rows.
-	LookUp func(ctx context.Context, tx StateTx, target *TableWrite) (Table, error)
 }
 
 // BeginsItself marks a tool that waits before it acts.
@@ -36,7 +34,7 @@ func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, cla
 		return claimed, err
 	}
 	err = k.Change(ctx, in, true, func(tx StateTx) (err error) {
-		claimed, err = claimState(ctx, tx, claim, target.Shown, func() (Table, error) { return k.LookUp(ctx, tx, target) })
+		claimed, err = claimState(ctx, tx, claim, target)
 		return err
 	})
 	return claimed, err

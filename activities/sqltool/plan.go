@@ -35,7 +35,11 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	if err != nil {
 		return plan, err
 	}
-	plan.Exists = len(table) > 0
+	there, err := tx.LookUp(ctx, w)
+	if err != nil {
+		return plan, err
+	}
+	plan.Exists, plan.Qualified, plan.Empty = len(table) > 0, there.Name, there.Exists && !there.HasRow
 	if plan.Exists && w.Staged() {
 		inspected := *w
 		if w.contract.columns == evolve {

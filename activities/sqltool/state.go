@@ -13,7 +13,6 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -81,7 +80,7 @@ func (d *Dialect) StateTables() []NewTable {
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
 				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
-				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text, target text NOT NULL DEFAULT '', known_as text NOT NULL DEFAULT '')",
+				", known_to " + d.Bytes + ", known_from " + d.Bytes + ", row_key text, target text NOT NULL DEFAULT '', known_as text NOT NULL DEFAULT '', other_tables text)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -106,6 +105,8 @@ type StateTx interface {
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
 	// Query gives each row to read, which reads its columns with scan.
 	Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error
+	// LookUp finds out which table the name of a write is, and whether it has rows.
+	LookUp(ctx context.Context, w *TableWrite) (incremental.Table, error)
 }
 
 // storedState is a row of StateTable.
@@ -125,23 +126,29 @@ type storedState struct {
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as"
+		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as, other_tables"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
 	var (
 		watermark, found, movedAt    *string
+		otherTables                  *string
 		position, foundPosition      []byte
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs, &otherTables); err != nil {
 		return s, err
 	}
 	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, ofState(s.Name, withCursor)); s.key != nil {
 		s.KnownFrom = s.knownFrom
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
+	if otherTables != nil {
+		if err := json.Unmarshal([]byte(*otherTables), &s.Tables); err != nil {
+			return s, err
+		}
+	}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
 		return s, err
 	}
@@ -201,29 +208,20 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 	return s, err
 }
 
-// Table is the table that a call writes to, as a claim finds it.
-type Table struct {
-	// Name is the same for each spelling of the table, which is Shown as the author has it.
-	Name, Shown    string
-	Exists, HasRow bool
-}
-
-// claimState has a call hold a state. shown is its table as the author has it, and lookUp finds that out about which the state is.
-func claimState(
-	ctx context.Context, tx StateTx, claim incremental.Claim, shown string, lookUp func() (Table, error),
-) (claimed incremental.Claimed, err error) {
+// claimState has a call hold a state, which is about the table of target.
+func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.Claimed, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
 		return claimed, err
 	}
 	if state.holder == claim.Holder {
 		state.Watermark = state.found
-		return state.claimed(claim, shown), nil
+		return state.claimed(claim, target.Shown), nil
 	}
 	if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
 		return incremental.Claimed{Refused: refused}, nil
 	}
-	table, err := lookUp()
+	table, err := tx.LookUp(ctx, target)
 	if err != nil {
 		return claimed, err
 	}
@@ -238,32 +236,35 @@ func claimState(
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11 WHERE name = $1",
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs)
-	return state.claimed(claim, shown), err
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(claim))
+	return state.claimed(claim, target.Shown), err
 }
 
 // forTable is the state about the table of a claim, or why it cannot be that: a table that lacks the rows before the watermark
 // would never get them.
-func (s storedState) forTable(ctx context.Context, tx StateTx, claim incremental.Claim, table Table) (storedState, *incremental.Refusal, error) {
-	other := s.Table != "" && s.Table != table.Name
-	lacks, moved := other || !table.HasRow && (!s.Emptied || claim.Full), !s.Watermark.IsZero()
+func (s storedState) forTable(
+	ctx context.Context, tx StateTx, claim incremental.Claim, table incremental.Table,
+) (storedState, *incremental.Refusal, error) {
+	kept := s.State
+	kept.Emptied = kept.Emptied && !claim.Full // all rows are read again
+	lacks, refused, note := kept.Lacks(table), incremental.WithoutRows(kept, table), "--full-refresh: the table has no rows"
 	switch {
-	case !lacks || !moved:
+	case refused == nil:
+		refused, note = incremental.WithoutTables(kept, claim), incremental.FullIntoAnother
+	case refused.Type == incremental.TypeOfAnother:
+		note = "--full-refresh: the sink writes to " + table.Name
+	}
+	switch {
+	case refused == nil:
 	case claim.Full:
-		note := "--full-refresh: the table has no rows"
-		if other {
-			note = "--full-refresh: the sink writes to " + table.Name
-		}
 		var err error
 		if s, err = beginAnew(ctx, tx, s, claim, note); err != nil {
 			return s, nil, err
 		}
-	case other:
-		return s, incremental.OfAnotherTable(s.State, table.Name), nil
 	default:
-		return s, withoutTable(s.State, table), nil
+		return s, refused, nil
 	}
 	switch {
 	case s.knownAs == "":
@@ -293,6 +294,15 @@ func rowKey(claim incremental.Claim) any {
 		return nil
 	}
 	text, _ := json.Marshal(claim.Key) //nolint:errchkjson // texts
+	return string(text)
+}
+
+// otherTables are those of a claim beside the one that the state is kept for, as their column has them; nil where they are not known.
+func otherTables(claim incremental.Claim) any {
+	if claim.Tables == nil {
+		return nil
+	}
+	text, _ := json.Marshal(claim.Digests()) //nolint:errchkjson // texts
 	return string(text)
 }
 
@@ -337,18 +347,6 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL, known_from = NULL, row_key = NULL WHERE name = $1", state.Name)
 	anew.State = incremental.State{Name: state.Name}
 	return anew, err
-}
-
-func withoutTable(state incremental.State, table Table) *incremental.Refusal {
-	lacks := "has no rows"
-	if !table.Exists {
-		lacks = "does not exist"
-	}
-	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
-		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
-			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
-			"initial_value says where it begins",
-		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
 // keepMoves puts the moves of a state's holder into its history, if there are any.
@@ -611,7 +609,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		return err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = '', run = '', last_write = 0, watermark = $2, position = $3, "+
-		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', moved_at = "+tx.Dialect().Now+" WHERE name = $1",
+		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', other_tables = NULL, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
 		change.Name, watermark, position)
 	return err
 }

@@ -39,7 +39,7 @@ func (s States) Run(t *testing.T) {
 	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.StateChange{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
-		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
+		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "other tables": stateOfOtherTables, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
 		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
@@ -294,6 +294,39 @@ func stateOfAnotherTable(s *StateTest) {
 	require.NoError(s, err)
 	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("i", s.spelled(made), false), "the table that its first write has made")
 	require.Equal(s, incremental.TypeOfAnother, claim("j", other, false).Refused.Type)
+}
+
+// stateOfOtherTables: the tables to which a call writes beside that of the state have the rows before the watermark too.
+func stateOfOtherTables(s *StateTest) {
+	claim := func(holder string, full bool, tables ...string) incremental.Claimed {
+		claim := s.claim(holder)
+		claim.Full, claim.Tables = full, tables
+		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), claim)
+		require.NoError(s, err)
+		return claimed
+	}
+	none := []string{}
+	claim("a", false, "x of here")
+	require.Zero(s, claim("b", false, "y of here"), "it has not moved")
+	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(5), nil), Row(1, 5)))
+	refused := claim("c", false, "x of here", "y of here").Refused
+	require.NotNil(s, refused)
+	require.Equal(s, incremental.TypeOfAnother, refused.Type)
+	for _, says := range []string{"table x of here", "starter run --full-refresh", "starter state reset", "starter state set"} {
+		require.Contains(s, refused.Message, says)
+	}
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("c", false, "y of here"))
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("d", false, none...))
+	require.NotNil(s, claim("e", false, "y of here").Refused, "what was written meanwhile is not in it")
+	for range 2 {
+		require.Zero(s, claim("f", true, "y of here"), "a full refresh begins anew, also where the same call claims again")
+	}
+	require.Zero(s, claim("g", false, "y of here"), "also where it has failed")
+	require.Contains(s, fmt.Sprint(s.changes()), incremental.FullIntoAnother)
+	require.Equal(s, 1, s.MustWrite(s.Move("g", 1, To(6), nil), Row(2, 6)))
+	require.NotNil(s, claim("h", false, "z of here").Refused)
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
+	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("h", false, "z of here"), "who sets a state says that its tables have its rows")
 }
 
 // spelled is another spelling of a table.

@@ -16,6 +16,8 @@ func (c Claim) Check() error {
 		return fmt.Errorf("a holder of %d bytes, of a run of %d", len(c.Holder), len(c.Run))
 	case len(c.Source.CursorPath) > maxText || len(c.Source.Fingerprint) > maxText:
 		return fmt.Errorf("a source of %d and %d bytes", len(c.Source.CursorPath), len(c.Source.Fingerprint))
+	case len(c.Tables) > maxTables || slices.ContainsFunc(c.Tables, func(table string) bool { return len(table) > maxText }):
+		return fmt.Errorf("%d tables, or one of more than %d bytes", len(c.Tables), maxText)
 	case c.Source.Type != Token && !slices.Contains(Types, string(c.Source.Type)):
 		return fmt.Errorf("a cursor of type %q", c.Source.Type)
 	}
@@ -28,6 +30,7 @@ const (
 	maxText   = 1000
 	maxCursor = 8000
 	maxMoves  = 10_000
+	maxTables = 1000
 )
 
 func checkName(name string) error {

@@ -33,7 +33,7 @@ const (
 type Keeper struct {
 	states  []keptState // in the order of their names
 	changes []StateChange
-	runs    map[string]int // how many states name each
+	shared  map[string]int // how many states have each text that many may share
 	// weight and historyWeight are those of states and changes.
 	weight, historyWeight int
 }
@@ -50,12 +50,16 @@ type keptState struct {
 	Number int            `json:"number,omitempty"` // of the holder's last write
 	Rows   int64          `json:"rows,omitempty"`
 	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
+	Tables []string       `json:"tables,omitzero"` // those of State
 	At     time.Time      `json:"at,omitzero"`
 	// Moved says that the holder has moved it.
 	Moved bool `json:"moved,omitempty"`
 }
 
-// weight is how many bytes the state takes, without its run.
+// shared are the texts that many states have: once they are compressed, they take their bytes once.
+func (s *keptState) shared() [2]string { return [2]string{s.Run, strings.Join(s.Tables, " ")} }
+
+// weight is how many bytes the state takes, without what it shares.
 func (s *keptState) weight() int {
 	const numbers, path = 24, 8
 	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
@@ -115,8 +119,10 @@ func (k *Keeper) put(next keptState) bool {
 		before = k.states[at]
 		weight -= before.weight()
 	}
-	if k.runs[next.Run] == 0 {
-		weight += len(next.Run)
+	for _, text := range next.shared() {
+		if k.shared[text] == 0 {
+			weight += len(text)
+		}
 	}
 	if weight > max(maxWeight, k.weight) || !found && len(k.states) >= MaxStates {
 		return false
@@ -127,21 +133,23 @@ func (k *Keeper) put(next keptState) bool {
 		k.states = slices.Insert(k.states, at, next)
 	}
 	k.weight = weight
-	k.countRun(next.Run, 1)
+	k.countShared(next, 1)
 	if found {
-		k.countRun(before.Run, -1)
+		k.countShared(before, -1)
 	}
 	return true
 }
 
-// countRun counts the states that name a run, whose bytes were counted with the first.
-func (k *Keeper) countRun(run string, by int) {
-	if k.runs == nil {
-		k.runs = map[string]int{}
+// countShared counts the states that share their texts with this one. The bytes of a text were counted with the first.
+func (k *Keeper) countShared(s keptState, by int) {
+	if k.shared == nil {
+		k.shared = map[string]int{}
 	}
-	if k.runs[run] += by; k.runs[run] == 0 {
-		delete(k.runs, run)
-		k.weight -= len(run)
+	for _, text := range s.shared() {
+		if k.shared[text] += by; k.shared[text] == 0 {
+			delete(k.shared, text)
+			k.weight -= len(text)
+		}
 	}
 }
 
@@ -150,7 +158,7 @@ func (k *Keeper) remove(s keptState) {
 	at, _ := k.find(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
 	k.weight -= s.weight()
-	k.countRun(s.Run, -1)
+	k.countShared(s, -1)
 }
 
 // Digested is a source as a Keeper keeps it.
@@ -169,19 +177,33 @@ func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
 	if refused := OfAnother(s.state(), source); refused != nil {
 		return Claimed{Refused: refused}
 	}
-	ended, moved := s.change()
+	refused := WithoutTables(s.state(), claim)
+	if refused != nil && !claim.Full {
+		return Claimed{Refused: refused}
+	}
+	var changes []StateChange
+	if ended, moved := s.change(); moved {
+		changes = append(changes, ended)
+	}
+	if refused != nil { // a call that fails on the way would leave the new table with rows behind, and the next one would read on from the watermark
+		changes = append(changes, StateChange{Name: s.Name, At: now, By: claim.Run, From: s.Watermark, Note: FullIntoAnother})
+		s.Watermark = Cursor{}
+	}
 	if !found {
 		s.At = now
 	}
-	s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Source, s.Moved = s.Watermark, holder, claim.Run, 0, 0, source, false
+	s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Source, s.Tables, s.Moved = s.Watermark, holder, claim.Run, 0, 0, source, claim.Digests(), false
 	if !k.put(s) {
 		return Claimed{Refused: k.full()}
 	}
-	if moved {
-		k.record(ended)
+	for _, change := range changes {
+		k.record(change)
 	}
 	return Claimed{Watermark: s.Found}
 }
+
+// FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
+const FullIntoAnother = "--full-refresh: the step writes to another table"
 
 func (k *Keeper) full() *Refusal {
 	return &Refusal{Type: TypeFull, Message: fmt.Sprintf(
@@ -261,7 +283,7 @@ func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	change.From, change.At = s.Watermark, now
 	switch {
 	case !change.To.IsZero():
-		s.Watermark, s.Found, s.Holder, s.Run, s.Number, s.Rows, s.At, s.Moved = change.To, Cursor{}, "", "", 0, 0, now, false
+		s.Watermark, s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Tables, s.At, s.Moved = change.To, Cursor{}, "", "", 0, 0, nil, now, false
 		if !k.put(s) {
 			return k.full()
 		}
@@ -325,7 +347,7 @@ func (k *Keeper) States(within NameRange) []State {
 
 // state is the state as people see it.
 func (s *keptState) state() State {
-	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows}
+	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables}
 	if !s.Watermark.IsZero() {
 		state.MovedAt = s.At
 	}

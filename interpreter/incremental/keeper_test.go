@@ -223,6 +223,47 @@ func TestKeeperRefusals(t *testing.T) {
 	require.Contains(t, script.keeper.Move(incremental.StateWrite{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
 }
 
+// TestKeeperOfOtherTables: a state that has moved goes to no call that writes to a table to which the call before did not, also where
+// another one did earlier. It begins anew for one that reads everything, whatever becomes of that, and is accepted for one where a person
+// says so. Of a call of an earlier build the tables are not known.
+func TestKeeperOfOtherTables(t *testing.T) {
+	t.Parallel()
+	k := &incremental.Keeper{}
+	claim := func(holder string, full bool, tables ...string) incremental.Claimed {
+		return k.Claim(incremental.Claim{
+			Name: "s", Holder: holder, Run: "run-" + holder, Full: full, Tables: tables,
+			Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
+		}, noon)
+	}
+	move := func(holder string, to int) {
+		t.Helper()
+		require.Nil(t, k.Move(incremental.StateWrite{Name: "s", Holder: holder, Number: 1, Move: &incremental.Move{To: cursor(t, to), Rows: 1}}, noon))
+	}
+	refused := func(claimed incremental.Claimed, table string) {
+		t.Helper()
+		require.NotNil(t, claimed.Refused)
+		require.Equal(t, incremental.TypeOfAnother, claimed.Refused.Type)
+		require.Contains(t, claimed.Refused.Message, table)
+	}
+	none := []string{}
+	require.Nil(t, claim("a", false, "x").Refused)
+	require.Nil(t, claim("b", false, "y").Refused, "it has not moved")
+	move("b", 10)
+	require.Equal(t, cursor(t, 10), claim("c", false, "y").Watermark)
+	refused(claim("d", false, "x", "y"), "table x:")
+	require.Equal(t, cursor(t, 10), claim("e", false, none...).Watermark)
+	refused(claim("f", false, "y"), "table y:")
+	require.Equal(t, incremental.Claimed{}, claim("g", true, "x", "y"), "it begins anew")
+	require.Equal(t, incremental.Claimed{}, claim("h", false, "x", "y"), "the call before has failed, and its table lacks rows")
+	move("h", 20)
+	require.Equal(t, incremental.FullIntoAnother, k.History("s")[1].Note)
+	refused(claim("i", false, "z"), "table z:")
+	require.Nil(t, k.Set(incremental.StateChange{Name: "s", By: "ana", To: cursor(t, 5)}, noon))
+	require.Equal(t, cursor(t, 5), claim("i", false, "z").Watermark)
+	require.Equal(t, cursor(t, 5), claim("of an earlier build", false).Watermark)
+	require.Equal(t, cursor(t, 5), claim("j", false, "x").Watermark)
+}
+
 // TestKeeperIsBounded: 10,000 states with names, holders and cursors as they are fit into one
 // payload, and one more is refused with the way out; so are states that are too large together.
 func TestKeeperIsBounded(t *testing.T) {
@@ -233,6 +274,7 @@ func TestKeeperIsBounded(t *testing.T) {
 		claimed := k.Claim(incremental.Claim{
 			Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Run: "shop-2026-11-23T12:00:00Z",
 			Source: incremental.SourceIdentity{CursorPath: "updated_at", Type: incremental.Time, Fingerprint: fmt.Sprint("source ", i)},
+			Tables: []string{"orders of postgres warehouse", "audit of postgres warehouse"},
 		}, noon)
 		if claimed.Refused != nil {
 			return claimed.Refused

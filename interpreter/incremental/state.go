@@ -3,8 +3,11 @@ package incremental
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"reprise/interpreter/lists"
 )
 
 // SourceIdentity is what the state of a step is about. A state that has moved belongs to one source.
@@ -27,6 +30,8 @@ type Claim struct {
 	// Full says that the call reads everything again: a state whose table has no rows begins
 	// anew with it, where another claim is refused.
 	Full bool `json:"full,omitempty"`
+	// Tables are those that the call writes to beside the one that the state is kept for, as its playbook names them; nil is not known.
+	Tables []string `json:"tables,omitzero"`
 	// Inserts says that the call's sink leaves out rows that come again, and Key what distinguishes those, as in RowIdentity.
 	Inserts bool     `json:"inserts,omitempty"`
 	Key     []string `json:"key,omitempty"`
@@ -124,6 +129,8 @@ type State struct {
 	Rows      int64          `json:"rows,omitempty"` // that its last call has written
 	// Table is the table that it is kept for, as its database names it; "" of one that Temporal keeps, or a person has set since.
 	Table string `json:"table,omitempty"`
+	// Tables are digests of those that its last claim names beside that one; nil is not known, as of one that a person has set since.
+	Tables []string `json:"tables,omitzero"`
 	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
 	// KnownFrom is that of Claimed, for the sink of the last claim.
@@ -168,13 +175,65 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
 }
 
-// OfAnotherTable is why a claim is refused whose sink writes to another table than the one that the state is kept for.
-func OfAnotherTable(state State, table string) *Refusal {
-	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
-			"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
-			"was renamed, or has these rows, `starter state set` to where the state is accepts it",
-		state.Name, state.Table, table, state.Watermark.Text())}
+// Digests are the tables as they are kept; nil is not known.
+func (c Claim) Digests() []string {
+	if c.Tables == nil {
+		return nil
+	}
+	return lists.Map(c.Tables, digest)
+}
+
+// WithoutTables is why a claim is refused that writes to a table to which the call before did not, beside the one that the state is kept
+// for: rows up to the watermark are not there. It is nil for one that does not.
+func WithoutTables(state State, claim Claim) *Refusal {
+	if state.Watermark.IsZero() || state.Tables == nil {
+		return nil
+	}
+	for i, kept := range claim.Digests() {
+		if slices.Contains(state.Tables, kept) {
+			continue
+		}
+		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+			"the state %q has moved to %s, and the call before did not write to table %s: rows before that would never be written there. Read from "+
+				"the beginning with `starter run --full-refresh` if no sink inserts, or forget the state with `starter state reset`. If the table "+
+				"has these rows, or needs none, `starter state set` to where the state is accepts it",
+			state.Name, state.Watermark.Text(), claim.Tables[i])}
+	}
+	return nil
+}
+
+// Table is the table that a call writes to, as its database has it.
+type Table struct {
+	// Name is the same for each spelling of the table, which is Shown as the author has it.
+	Name, Shown    string
+	Exists, HasRow bool
+}
+
+// Lacks reports whether a table lacks the rows up to the watermark: it is not the one that the state is kept for, or others have emptied it.
+func (s State) Lacks(table Table) bool { return s.isOfAnother(table) || !table.HasRow && !s.Emptied }
+
+func (s State) isOfAnother(table Table) bool { return s.Table != "" && s.Table != table.Name }
+
+// WithoutRows is why a claim is refused whose table lacks the rows up to the watermark, nil for one that has them.
+func WithoutRows(state State, table Table) *Refusal {
+	lacks := "has no rows"
+	switch {
+	case state.Watermark.IsZero() || !state.Lacks(table):
+		return nil
+	case state.isOfAnother(table):
+		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+			"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
+				"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
+				"was renamed, or has these rows, `starter state set` to where the state is accepts it",
+			state.Name, state.Table, table.Name, state.Watermark.Text())}
+	case !table.Exists:
+		lacks = "does not exist"
+	}
+	return &Refusal{Type: TypeWithoutTable, Message: fmt.Sprintf(
+		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
+			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
+			"initial_value says where it begins",
+		state.Name, state.Watermark.Text(), table.Shown, lacks)}
 }
 
 // OfAnotherKey is why a claim is refused whose key distinguishes rows in another way than those that the state knows.

@@ -76,11 +76,7 @@ func (pb *Playbook) otherSteps(name string) string {
 // insertsTwice is the first sink of a step that inserts rows again which it has written in an
 // earlier run, nil for none.
 func (pb *Playbook) insertsTwice(step *Step) *Sink {
-	sinks := step.successSinks()
-	if step.Loop != nil && step.Sink != nil {
-		sinks = append(sinks, step.Sink)
-	}
-	return pb.intoTable(sinks, func(mode string) bool { return mode == "insert" })
+	return pb.intoTable(step.rowSinks(), func(mode string) bool { return mode == "insert" })
 }
 
 // InsertsRows reports whether a sink of a step's calls leaves out rows that come again, as none does whose mode takes them.

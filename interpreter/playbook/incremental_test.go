@@ -125,6 +125,32 @@ func TestStateHome(t *testing.T) {
 	}
 }
 
+// TestOtherTables: a step accumulates rows in the tables of all its sinks. One that is replaced has only those of the last call.
+func TestOtherTables(t *testing.T) {
+	t.Parallel()
+	const pages = `retry:
+      - {when: "{{ response.next is defined }}", then: {next_call: {params: {a: 1}}, per_iteration: {sink: {tool: postgres, auth: "{{ pg }}", table: shop.orders}}}}`
+	for _, row := range []struct {
+		name, step string
+		tables     []string
+	}{
+		{"one sink", pages, []string{}},
+		{"beside the last", pages + "\n    sink: {tool: sqlite, path: b.db, table: t}", []string{"shop.orders of postgres {{ pg }}"}},
+		{"beside what is no table", pages + "\n    sink: {tool: http, url: http://x, method: POST}", []string{"shop.orders of postgres {{ pg }}"}},
+		{"the workbook", pages + "\n      - {when: \"{{ error is not defined }}\", then: {sink: {tool: workbook, name: w}}}\n    sink: {tool: file, path: a}",
+			[]string{"shop.orders of postgres {{ pg }}", "t of sqlite w.db"}},
+		{"replaced", strings.Replace(pages, "table: shop.orders", "table: t, mode: replace", 1) + "\n    sink: {tool: file, path: a}", []string{}},
+		{"failures", "retry: [{when: \"{{ error is defined }}\", then: {sink: {tool: sqlite, path: a.db, table: t}}}]", []string{}},
+		{"a loop's sinks", "loop: {collection: [1], element: e, sink: {tool: sqlite, path: \"{{ e }}.db\", table: t}}\n    sink: {tool: sqlite, path: a.db, table: t}",
+			[]string{"t of sqlite a.db"}},
+	} {
+		text := strings.Replace(incrementalStep("{cursor_path: c, initial_value: 0}"), "workflow:", "workload: {pg: pg}\nworkbook: [{name: w, tool: sqlite, path: w.db, table: t}]\nworkflow:", 1)
+		pb, found := decode(t, text+"    "+row.step+"\n")
+		require.Empty(t, found, row.name)
+		require.Equal(t, row.tables, pb.OtherTables(pb.Steps[0]), row.name)
+	}
+}
+
 // TestStatesWithin: the states of a playbook that stands within another one are named after that,
 // or after what it says.
 func TestStatesWithin(t *testing.T) {

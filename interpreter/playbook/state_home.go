@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -48,6 +49,39 @@ func (s *Step) successSinks() []*Sink {
 	}
 	all := append(append(pages, ends...), own)
 	return slices.DeleteFunc(all, func(sink *Sink) bool { return sink == nil })
+}
+
+// rowSinks are these, and the sink of a loop as a whole.
+func (s *Step) rowSinks() []*Sink {
+	sinks := s.successSinks()
+	if s.Loop != nil && s.Sink != nil {
+		sinks = append(sinks, s.Sink)
+	}
+	return sinks
+}
+
+// OtherTables are those that get rows of a step which stay there, beside the one that its state is kept for: each once, as the playbook
+// writes its name and its place.
+func (pb *Playbook) OtherTables(step *Step) []string {
+	home, tables := pb.StateHome(step), []string{}
+	for _, sink := range step.rowSinks() {
+		if sink == home || sink.Action == nil || pb.Replaces(sink) {
+			continue
+		}
+		action := pb.Resolve(sink.Action)
+		if !action.writesTable() {
+			continue
+		}
+		words := []string{action.Field("table").Raw, "of", action.Tool.Raw}
+		for _, node := range []*Node{action.Auth, action.Field("path")} {
+			if node != nil {
+				words = append(words, node.Raw)
+			}
+		}
+		tables = append(tables, strings.Join(words, " "))
+	}
+	slices.Sort(tables)
+	return slices.Compact(tables)
 }
 
 // pagesOnly reports whether one sink for pages is all that a call of the step may write to.

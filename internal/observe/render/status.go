@@ -554,7 +554,11 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 			line += ", runs " + terminal.Visible(iteration.Child)
 		}
 		b.WriteString(text.Snip("  "+terminal.Shorten(line, 2*width), width, "…") + "\n")
-		for _, said := range childRunsText(iteration.ChildRuns, iteration.Child, now) {
+		var details []string
+		if read := iteration.Incremental; read != nil {
+			details = append(details, readText(read))
+		}
+		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now)...) {
 			b.WriteString(text.Snip("      "+terminal.Shorten(said, 2*width), width, "…") + "\n")
 		}
 	}

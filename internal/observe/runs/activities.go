@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -12,12 +13,12 @@ import (
 // activities reads what workers do for the run, and how far calls have come there: only heartbeats know that until their
 // activity ends. The run was described before, so that it takes no call.
 func (q *inquiry) activities(ctx context.Context) {
-	for _, pending := range q.run.activities {
+	for _, pending := range slices.Concat(q.run.activities, q.ofCalls) {
 		shown := activityOf(pending)
 		if hosted := q.hostedStep(ctx, pending); hosted != nil {
 			shown.Step, shown.Progress = hosted.Step, hosted.At
 			for i := range q.status.Steps {
-				if step := &q.status.Steps[i]; step.Step == hosted.Step && step.Visit == hosted.Visit && step.EndedAt.IsZero() && step.Incremental == nil {
+				if step := &q.status.Steps[i]; step.Step == hosted.Step && step.Visit == hosted.Visit && step.EndedAt.IsZero() && hosted.Incremental != nil {
 					step.Incremental = newIncremental(hosted.Incremental, q.status.At)
 				}
 			}

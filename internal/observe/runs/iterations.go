@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,6 +47,8 @@ type Iteration struct {
 	Element expression.Value `json:"-"`
 	ChildRuns
 	Item
+	// Incremental is how far one has read that keeps a state and has not ended, as of its last activity that has; nil for others.
+	Incremental *IncrementalStatus `json:"incremental,omitempty"`
 }
 
 // Iterations adds to one visit of a step with a loop the iterations that failed,
@@ -92,7 +95,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 			run.Notes = append(run.Notes, fmt.Sprintf("the loop of step %s gave no answer, so its iterations are not all here", step.Step))
 			continue
 		}
-		addIterations(answered, answer)
+		addIterations(answered, answer, run.At)
 		step.Left += answer.Left
 		ids = append(ids, progress.Shards...)
 	}
@@ -110,7 +113,7 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 		}
 	})
 	for _, answer := range answers {
-		addIterations(answered, answer)
+		addIterations(answered, answer, run.At)
 	}
 	step.Left += len(step.open) - len(answers)
 	if len(answers) < len(step.open) || len(answers) == 0 {
@@ -187,8 +190,8 @@ func firstIndex(workflowID string) (int, error) {
 	return strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
 }
 
-func addIterations(into map[int]Iteration, answer workflows.Iterations) {
+func addIterations(into map[int]Iteration, answer workflows.Iterations, now time.Time) {
 	for _, record := range answer.Iterations {
-		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus)}
+		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus), Incremental: newIncremental(record.Incremental, now)}
 	}
 }

@@ -99,7 +99,7 @@ func isOpenLoop(loop *workflows.LoopRecord) bool {
 // as that has come.
 func WithCall(record workflows.StepRecord, call workflows.IterationRecord) workflows.StepRecord {
 	call.Child = cmp.Or(call.Child, record.Child)
-	record.CallStatus = call.CallStatus
+	record.CallStatus, record.Incremental = call.CallStatus, call.Incremental
 	return record
 }
 

@@ -9,6 +9,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
@@ -29,6 +30,8 @@ type inquiry struct {
 	*Reader
 	status *Status
 	run    Found
+	// ofCalls are the activities of calls that continue in workflows of their own.
+	ofCalls []*workflowpb.PendingActivityInfo
 }
 
 // spend takes a call from the budget, false where it is spent.
@@ -194,6 +197,11 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
 			record = WithCall(record, call)
+		}
+		if record.Incremental != nil && q.spend() {
+			if described, err := q.Client.DescribeWorkflowExecution(ctx, record.Call, ""); err == nil {
+				q.ofCalls = append(q.ofCalls, described.GetPendingActivities()...)
+			}
 		}
 	}
 	step := q.stepOf(record)

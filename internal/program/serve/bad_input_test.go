@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -43,15 +42,9 @@ func (w *world) rewriteCallers(text string) {
 }
 
 // raw sends bytes as they are and reads one answer.
-func (w *world) raw(parts ...string) *http.Response {
+func (w *world) raw(text string) *http.Response {
 	w.t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	require.NoError(w.t, err)
-	w.t.Cleanup(func() { _ = connection.Close() })
-	for _, part := range parts {
-		_, err := io.WriteString(connection, part)
-		require.NoError(w.t, err)
-	}
+	connection := w.dial(text)
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = response.Body.Close() })
@@ -181,14 +174,9 @@ func TestSlowClients(t *testing.T) {
 		o.Limits = serve.Limits{Header: 500 * time.Millisecond, Body: 500 * time.Millisecond, Requests: 1, Deliveries: 1}
 	})
 	head := "POST /v1/playbooks/hello/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n"
-	require.Equal(t, http.StatusRequestTimeout, w.raw(head+"Authorization: Bearer "+w.ci+"\r\n\r\n", `{"a`).StatusCode)
-	require.Equal(t, http.StatusRequestTimeout, w.raw(head+"\r\n", `{"a`).StatusCode)
-	connection, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	require.NoError(t, err)
-	defer func() { _ = connection.Close() }()
-	_, err = io.WriteString(connection, head)
-	require.NoError(t, err)
-	rest, err := io.ReadAll(connection) // until the server has enough
+	require.Equal(t, http.StatusRequestTimeout, w.raw(head+"Authorization: Bearer "+w.ci+"\r\n\r\n"+`{"a`).StatusCode)
+	require.Equal(t, http.StatusRequestTimeout, w.raw(head+"\r\n"+`{"a`).StatusCode)
+	rest, err := io.ReadAll(w.dial(head)) // until the server has enough
 	require.NoError(t, err)
 	require.NotContains(t, string(rest), "202")
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", w.ci, `{}`).status, "every place was given back")

@@ -61,12 +61,13 @@ func TestAStallingClientMakesRoom(t *testing.T) {
 	}
 }
 
-// dial opens a connection and sends a text.
+// dial opens a connection and sends a text. What is read from it comes in time.
 func (w *world) dial(text string) net.Conn {
 	w.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(w.t, connection.SetDeadline(time.Now().Add(testenv.Within(time.Minute))))
 	_, err = io.WriteString(connection, text)
 	require.NoError(w.t, err)
 	return connection

@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -376,6 +378,49 @@ func TestSinkOfAnotherTable(t *testing.T) {
 	require.Equal(t, []string{"2026-01-01", "2026-01-04", "2026-01-01", "2026-01-04"}, api.since)
 }
 
+// TestAnotherSinkOfAnotherTable: each sink of a step has the rows up to the watermark in its table, not only the last one: none
+// begins in the midst of another table, or inserts again what its table has by another name. The state is kept in the database of
+// the last sink, or by Temporal.
+func TestAnotherSinkOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	for keeper, last := range map[string]string{
+		"postgres": "tool: postgres, auth: pg, mode: upsert, key: id, table: archive", "temporal": "tool: file, path: kept.jsonl",
+	} {
+		t.Run(keeper, func(t *testing.T) {
+			t.Parallel()
+			w, db := newKeptWorld(t)
+			db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE others (LIKE orders INCLUDING ALL); CREATE TABLE archive (LIKE orders INCLUDING ALL)")
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
+			run := func(pages string, ends interpreter.Status, full ...string) workflows.Result {
+				t.Helper()
+				source := book(strings.NewReplacer("WORDS", "row_order: none", "PAGES", pages, "RESULT", "sink: {"+last+"}").Replace(incrementalPages))
+				input := w.input(w.kept(source), map[string]any{"api": api.url})
+				input.FullRefresh = full
+				return w.endsAs(w.startWith(input, time.Time{}), ends)
+			}
+			into := func(table string) string {
+				return "per_iteration: {sink: {tool: postgres, auth: pg, mode: upsert, key: id, table: " + table + "}}"
+			}
+			run(into("orders"), interpreter.Completed)
+			run(into("orders"), interpreter.Completed)
+			sent := len(api.since)
+			refused := run(into("others"), interpreter.Failed)
+			require.Equal(t, interpreter.KindIncremental, refused.Error.Kind)
+			require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
+			require.Contains(t, refused.Error.Message, "table others of postgres pg")
+			require.Equal(t, incremental.TypeOfAnother, run(into("public.orders"), interpreter.Failed).Error.Type, "rows would not be recognized")
+			require.Len(t, api.since, sent, "no request was sent")
+			run("", interpreter.Completed)
+			api.add(change(3, "2026-01-04"))
+			require.Equal(t, incremental.TypeOfAnother, run(into("others"), interpreter.Failed).Error.Type)
+			run(into("others"), interpreter.Completed, "fetch")
+			require.Len(t, db.Query(t, "SELECT id FROM others"), 3)
+			run(into("others"), interpreter.Completed)
+			require.Equal(t, "2026-01-04", api.since[len(api.since)-1])
+		})
+	}
+}
+
 // TestSinkSpelledDifferently: rows that come again are known in the same table by another spelling of its name.
 func TestSinkSpelledDifferently(t *testing.T) {
 	t.Parallel()
@@ -423,6 +468,61 @@ func TestStatusOfPagesInOrder(t *testing.T) {
 	require.NoError(t, err)
 	w.endsAs(run, interpreter.Completed)
 	require.Equal(t, "2 3 4 5 6 7 8 9", keptIDs(w, db))
+}
+
+// TestStatusOfCallsThatWait: the status of a run shows how far a call has read that waits, also one in a workflow of its own, and those
+// of a loop's iterations.
+func TestStatusOfCallsThatWait(t *testing.T) {
+	t.Parallel()
+	failing := func(words string) string {
+		pages := pagesInto("tool: postgres, auth: pg, table: orders, key: id", "row_order: asc")
+		return strings.Replace(pages, "    retry:\n", words+"    retry:\n      - {when: \"{{ error is defined }}\", then: {max_attempts: 5, delay: 30m}}\n", 1)
+	}
+	for name, row := range map[string]struct {
+		words, state string
+		rows         int // that are read before the call waits
+	}{
+		"step": {"", "/fetch", 4}, "loop": {"    loop: {collection: [a], element: shop}\n", "/fetch/a", 4}, "long": {"", "/fetch", 180},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := newKeptWorld(t)
+			api := newChanging(t)
+			for i := range row.rows + 1 {
+				api.add(change(i, time.Date(2026, 1, 2, 0, 0, i, 0, time.UTC).Format(time.RFC3339)))
+			}
+			api.request = func(page string) bool { return page != fmt.Sprint(row.rows) }
+			source := failing(row.words)
+			if name == "long" {
+				source = strings.Replace(source, "next_call:", "pages_per_activity: 1\n          next_call:", 1)
+			}
+			run := w.start(w.kept(source), map[string]any{"api": api.url})
+			l := w.looker()
+			status := l.until(run.GetID(), func(status *runs.Status) bool {
+				steps := status.Visits("fetch")
+				return len(steps) == 1 && (steps[0].Status == interpreter.RetryPending || len(steps[0].Waits) == 1)
+			})
+			step := status.Visits("fetch")[0]
+			read := step.Incremental
+			if row.words != "" {
+				l.Iterations(t.Context(), status, step)
+				require.Len(t, step.Iterations, 1)
+				read = step.Iterations[0].Incremental
+			}
+			require.NotNil(t, read)
+			require.Equal(t, w.queue+row.state, read.State)
+			require.Equal(t, time.Date(2026, 1, 2, 0, 0, row.rows-1, 0, time.UTC).Format(time.RFC3339), read.Watermark.Data)
+			require.Equal(t, row.rows, read.Rows)
+			var shown strings.Builder
+			render.Status(&shown, status, terminal.Paper{Width: 200})
+			require.Contains(t, shown.String(), fmt.Sprintf("read %d rows from 2026-01-01", row.rows))
+			if name == "long" {
+				_, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID()+"/fetch#1", "")
+				require.NoError(t, err, "the call has a workflow of its own")
+			}
+			w.cancel(run)
+		})
+	}
 }
 
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"bufio"
 	"context"
 	"runtime/pprof"
 	"strings"
@@ -34,6 +35,23 @@ func Returned[T any](t testing.TB, wait func() T, what string) T {
 func Wait(t testing.TB, wait func(), what string) {
 	t.Helper()
 	Returned(t, func() struct{} { wait(); return struct{}{} }, what)
+}
+
+// Line reads the next line of what another process or goroutine writes, without its end. It has the limit of Receive.
+func Line(t testing.TB, from *bufio.Reader, what string) string {
+	t.Helper()
+	read := Returned(t, func() (read struct {
+		line string
+		err  error
+	},
+	) {
+		read.line, read.err = from.ReadString('\n')
+		return read
+	}, what)
+	if read.err != nil {
+		t.Fatalf("read %s: %v, after %q", what, read.err, read.line)
+	}
+	return strings.TrimSuffix(read.line, "\n")
 }
 
 // Outcome waits for the end of a run or an update, and gives its error. It has the limit of Receive.

@@ -55,7 +55,9 @@ func NewBrowser(t testing.TB) *Browser {
 		_ = cmd.Wait()
 	})
 	b := &Browser{t: t}
+	late := time.AfterFunc(Within(longestWait), func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	b.attach(said)
+	late.Stop()
 	return b
 }
 
@@ -71,7 +73,7 @@ func (b *Browser) attach(said io.Reader) {
 		go func() { _, _ = io.Copy(io.Discard, said) }()
 		host, _, _ := strings.Cut(at, "/")
 		var targets []struct{ Type, WebSocketDebuggerURL string }
-		answer, err := http.Get("http://" + host + "/json/list")
+		answer, err := (&http.Client{Timeout: pageTime}).Get("http://" + host + "/json/list")
 		if err == nil {
 			err = json.NewDecoder(answer.Body).Decode(&targets)
 			_ = answer.Body.Close()
@@ -87,7 +89,7 @@ func (b *Browser) attach(said io.Reader) {
 		b.t.Cleanup(func() { _ = b.page.Close() })
 		return
 	}
-	b.t.Fatal("the browser has ended before it listened")
+	b.t.Fatal("the browser has ended before it listened, or was killed as it did not in time")
 }
 
 // pageTime is how long an answer of the browser may take, on a machine that has

@@ -25,9 +25,7 @@ func startAndKill(t *testing.T, role string, check func(line string), env ...str
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	check(strings.TrimSpace(line))
+	check(strings.TrimSpace(testenv.Line(t, bufio.NewReader(out), "what the helper has started")))
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, testenv.Returned(t, cmd.Wait, "the end of the killed helper"))
 }

@@ -90,7 +90,7 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 	return s.placed(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{
-			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(),
+			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(), Tables: s.Book.OtherTables(s.Step),
 			Inserts: s.inserts, Key: s.Section.Key,
 		},
 	}, now)
