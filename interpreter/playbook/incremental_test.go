@@ -137,12 +137,16 @@ func TestOtherTables(t *testing.T) {
 		{"one sink", pages, []string{}},
 		{"beside the last", pages + "\n    sink: {tool: sqlite, path: b.db, table: t}", []string{"shop.orders of postgres {{ pg }}"}},
 		{"beside what is no table", pages + "\n    sink: {tool: http, url: http://x, method: POST}", []string{"shop.orders of postgres {{ pg }}"}},
-		{"the workbook", pages + "\n      - {when: \"{{ error is not defined }}\", then: {sink: {tool: workbook, name: w}}}\n    sink: {tool: file, path: a}",
-			[]string{"shop.orders of postgres {{ pg }}", "t of sqlite w.db"}},
+		{
+			"the workbook", pages + "\n      - {when: \"{{ error is not defined }}\", then: {sink: {tool: workbook, name: w}}}\n    sink: {tool: file, path: a}",
+			[]string{"shop.orders of postgres {{ pg }}", "t of sqlite w.db"},
+		},
 		{"replaced", strings.Replace(pages, "table: shop.orders", "table: t, mode: replace", 1) + "\n    sink: {tool: file, path: a}", []string{}},
 		{"failures", "retry: [{when: \"{{ error is defined }}\", then: {sink: {tool: sqlite, path: a.db, table: t}}}]", []string{}},
-		{"a loop's sinks", "loop: {collection: [1], element: e, sink: {tool: sqlite, path: \"{{ e }}.db\", table: t}}\n    sink: {tool: sqlite, path: a.db, table: t}",
-			[]string{"t of sqlite a.db"}},
+		{
+			"a loop's sinks", "loop: {collection: [1], element: e, sink: {tool: sqlite, path: \"{{ e }}.db\", table: t}}\n    sink: {tool: sqlite, path: a.db, table: t}",
+			[]string{"t of sqlite a.db"},
+		},
 	} {
 		text := strings.Replace(incrementalStep("{cursor_path: c, initial_value: 0}"), "workflow:", "workload: {pg: pg}\nworkbook: [{name: w, tool: sqlite, path: w.db, table: t}]\nworkflow:", 1)
 		pb, found := decode(t, text+"    "+row.step+"\n")
