@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
+
+	"reprise/internal/test/testenv"
 )
 
 // newFile is a database with a table t, and its path.
