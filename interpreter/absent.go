@@ -55,11 +55,16 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 }
 
 // lastAnswer is the answer that a result ends with: of pages that were collected as they
-// are, the last.
+// are, the last. It is nil where parts of pages were collected.
 func lastAnswer(step *playbook.Step, result any) any {
-	pages, ok := result.([]any)
-	collects := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.Collect != nil })
-	if ok && collects && len(pages) > 0 {
+	collects := false
+	for collect := range step.Collects() {
+		if collect.Path != "" {
+			return nil
+		}
+		collects = true
+	}
+	if pages, ok := result.([]any); ok && collects && len(pages) > 0 {
 		return pages[len(pages)-1]
 	}
 	return result
