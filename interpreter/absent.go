@@ -70,6 +70,24 @@ func lastAnswer(step *playbook.Step, result any) any {
 	return result
 }
 
+// AbsentInSinks warns of members of texts, numbers and booleans that sinks read of the result which they write: they
+// write nothing then.
+func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
+	var nodes []*playbook.Node
+	for _, sink := range sinks {
+		nodes = append(nodes, sink.Nodes()...)
+	}
+	return absences(nodes, func(ref expression.Ref) asked {
+		switch {
+		case ref.Root == "result":
+			return asked{owner: ref.Root, value: result, path: ref.Path}
+		case ref.Root == "this" && starts(ref.Path, "data"):
+			return asked{owner: "this.data", value: result, path: ref.Path[1:]}
+		}
+		return asked{}
+	})
+}
+
 // AbsentAtStart is AbsentAtEnd for what a step reads of the steps before it.
 func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []string {
 	nodes := routeNodes(step)
