@@ -55,14 +55,37 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 }
 
 // lastAnswer is the answer that a result ends with: of pages that were collected as they
-// are, the last.
+// are, the last. It is nil where parts of pages were collected.
 func lastAnswer(step *playbook.Step, result any) any {
-	pages, ok := result.([]any)
-	collects := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.Collect != nil })
-	if ok && collects && len(pages) > 0 {
+	collects := false
+	for collect := range step.Collects() {
+		if collect.Path != "" {
+			return nil
+		}
+		collects = true
+	}
+	if pages, ok := result.([]any); ok && collects && len(pages) > 0 {
 		return pages[len(pages)-1]
 	}
 	return result
+}
+
+// AbsentInSinks warns of members of texts, numbers and booleans that sinks read of the result which they write: they
+// write nothing then.
+func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
+	var nodes []*playbook.Node
+	for _, sink := range sinks {
+		nodes = append(nodes, sink.Nodes()...)
+	}
+	return absences(nodes, func(ref expression.Ref) asked {
+		switch {
+		case ref.Root == "result":
+			return asked{owner: ref.Root, value: result, path: ref.Path}
+		case ref.Root == "this" && starts(ref.Path, "data"):
+			return asked{owner: "this.data", value: result, path: ref.Path[1:]}
+		}
+		return asked{}
+	})
 }
 
 // AbsentAtStart is AbsentAtEnd for what a step reads of the steps before it.

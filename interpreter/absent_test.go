@@ -143,3 +143,19 @@ output: {rows: "{{ len(fetch.rows) }}", all: "{{ fetch }}"}
 	require.Empty(t, interpreter.AbsentInOutput(book, of(map[string]any{"rows": []any{}})))
 	require.Empty(t, interpreter.AbsentInOutput(book, interpreter.Data{}))
 }
+
+// TestRowsAreNoAnswers: where parts of pages are collected, the last of them says nothing of what the last answer has.
+func TestRowsAreNoAnswers(t *testing.T) {
+	t.Parallel()
+	book := tables.Decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    retry:
+      - when: "{{ response.next }}"
+        then: {next_call: {params: {cursor: "{{ response.next }}"}}, collect: {path: ids}}
+`)
+	for _, last := range []any{7, "p7", true} {
+		require.Empty(t, interpreter.AbsentAtEnd(book.Steps[0], interpreter.CallResult{Status: "success", Data: expression.Of([]any{last})}))
+	}
+}

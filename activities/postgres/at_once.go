@@ -73,7 +73,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 			session.overlaps(settled.State.Name)
 			return writeAtOnce(ctx, conn, w)
 		}
-		return interpreter.ToolResult{}, err
+		return interpreter.ToolResult{}, placed(settled, err)
 	}
 	return result, nil
 }

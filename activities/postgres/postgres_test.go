@@ -377,6 +377,38 @@ func TestPostgresTableProblems(t *testing.T) {
 	require.Equal(t, []any{}, pg.Run(t, "SELECT * FROM people", nil))
 }
 
+// TestPostgresPlacesRefusedValues: an error names the row and the column of the value that the server refuses, also where others
+// have the same value, and where the value has quotes in it.
+func TestPostgresPlacesRefusedValues(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE places (id text PRIMARY KEY, count bigint, name text, small integer, total numeric(8, 2))")
+
+	for name, example := range map[string]struct {
+		rows []any
+		says string
+	}{
+		"a text has the same value":        {[]any{map[string]any{"id": "two", "count": 1}, map[string]any{"id": "b", "count": "two"}}, `row 2, column "count": `},
+		"one that fits has the same value": {[]any{map[string]any{"id": "a", "count": 99999999999, "small": 99999999999}}, `row 1, column "small": `},
+		"a map":                            {[]any{map[string]any{"id": "a", "count": map[string]any{"b": 1}}}, `row 1, column "count": `},
+		"a map for a bounded number":       {[]any{map[string]any{"id": "a"}, map[string]any{"id": "b", "total": map[string]any{"b": 1}}}, `row 2, column "total": `},
+		"a text with quotes":               {[]any{map[string]any{"id": "a"}, map[string]any{"id": "b", "count": `say "two"`}}, `row 2, column "count": `},
+	} {
+		for _, mode := range []string{"insert", "upsert"} {
+			for range 2 { // the second write knows the table
+				object := pg.Fail(t, pg.Rows(map[string]any{"table": "places", "mode": mode, "key": "id"}, example.rows))
+				require.Contains(t, object.Message, `table "places": `+example.says, "%s, %s", name, mode)
+			}
+		}
+	}
+
+	columns := map[string]any{"table": "places", "mode": "upsert", "key": "id", "rejected": map[string]any{"table": "refused"}}
+	_, err := pg.Call(t, pg.Rows(columns, []any{map[string]any{"id": "two", "count": 1}, map[string]any{"id": "b", "name": "three", "total": "three"}}))
+	require.NoError(t, err)
+	require.Equal(t, []map[string]any{{"column": "total"}}, db.Query(t, `SELECT "column" FROM refused`))
+}
+
 func TestPostgresPlacesErrors(t *testing.T) {
 	t.Parallel()
 

@@ -382,9 +382,6 @@ func placeOf(w *sqltool.TableWrite, err error, pg *pgconn.PgError) (place errorP
 	return place
 }
 
-// quoted is what a server's message has in quotes.
-var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
-
 // copyPlace is where COPY says that it met an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
@@ -476,15 +473,31 @@ func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied str
 // columnOfError is the column of a row that an error fits, "" for none.
 func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	const notNull = "23502"
-	values := quoted.FindAllStringSubmatch(pg.Message, -1)
-	for _, column := range w.Columns {
+	for _, column := range suspects(w, pg) {
 		value, given := w.Rows[row][column]
-		switch {
-		case pg.ColumnName != "" && column != pg.ColumnName:
-		case pg.Code == notNull && value == nil,
-			pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
+		if pg.Code == notNull && value == nil ||
+			pg.Code != notNull && given && strings.Contains(pg.Message, `"`+expression.Text(value)+`"`) {
 			return column
 		}
 	}
 	return ""
 }
+
+// suspects are the columns that an error may be about: the one that it names, else those of a type that its message names, else
+// all. Other columns may have the value that the server refuses.
+func suspects(w *sqltool.TableWrite, pg *pgconn.PgError) []string {
+	if pg.ColumnName != "" {
+		return lists.Filter(w.Columns, func(column string) bool { return column == pg.ColumnName })
+	}
+	named := lists.Filter(w.Columns, func(column string) bool {
+		name := limitsOfType.ReplaceAllString(w.TypeOf(column), "")
+		return name != "" && (strings.HasSuffix(pg.Message, " "+name) || strings.Contains(pg.Message, " "+name+`: "`))
+	})
+	if len(named) > 0 {
+		return named
+	}
+	return w.Columns
+}
+
+// limitsOfType are the limits in the name of a type, which messages leave out: numeric(8,2).
+var limitsOfType = regexp.MustCompile(`\([^)]*\)`)

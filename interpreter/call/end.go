@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
 )
 
@@ -38,9 +41,28 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	published, warnings := c.read().round().End(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
+	result.Warnings = append(result.Warnings, c.read().absentInSinks(result, page, sinks)...)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
 	c.state.behindPage()
 	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
+}
+
+// absentInSinks warns of what the sinks of a call that has succeeded read of its last page, or of its result, and which is
+// not there.
+func (r reader) absentInSinks(result *interpreter.CallResult, page []Todo, after []sink.Choice) []string {
+	if result.Failed() {
+		return nil
+	}
+	var pages []*playbook.Sink
+	for _, todo := range page {
+		if todo.Sink != nil {
+			pages = append(pages, r.config.Chosen(todo.Sink.Choice))
+		}
+	}
+	absent := slices.Concat(
+		interpreter.AbsentInSinks(pages, r.state.Last.Contribution.Data),
+		interpreter.AbsentInSinks(lists.Map(after, r.config.Chosen), result.Data.Data))
+	return lists.Map(absent, func(text string) string { return r.config.Where() + ": " + text })
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves

@@ -181,7 +181,12 @@ func (s *Step) StepSinkNodes() []*Node {
 	if s.Sink == nil {
 		return nil
 	}
-	return slices.DeleteFunc(s.Sink.Action.nodes(), func(n *Node) bool { return n == nil })
+	return s.Sink.Nodes()
+}
+
+// Nodes are the values of a sink.
+func (s *Sink) Nodes() []*Node {
+	return slices.DeleteFunc(s.Action.nodes(), func(n *Node) bool { return n == nil })
 }
 
 func (a *Action) nodes() []*Node {
