@@ -65,6 +65,8 @@ func withStatus(status int, err error) error { return &statusError{status: statu
 func statusOf(err error) int {
 	var stated *statusError
 	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, &stated):
 		return stated.status
 	case errors.Is(err, start.ErrInterrupted):
@@ -87,6 +89,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	ran := false
 	out := &terminal.Screen{To: streams.Out}
 	streams.Out, streams.Err = out, &terminal.Screen{To: streams.Err}
+	streams.In = &input{from: streams.In, until: interrupts.graceful}
 	a := &app{Streams: streams, out: out, interrupts: interrupts}
 	root := newRoot(a)
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
