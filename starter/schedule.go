@@ -38,7 +38,7 @@ const scheduledSuffix = "-2006-01-02T15:04:05Z"
 
 // checkSchedule refuses what is no name of a schedule.
 func checkSchedule(name string) error {
-	if err := checkName("the schedule's name", name); err != nil {
+	if err := checkID("the schedule's name", name); err != nil {
 		return err
 	}
 	if most := workflows.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
