@@ -239,7 +239,7 @@ func (t *answerer) accepted(taken interpreter.AnswerReceipt) answerDocument {
 		return t.doc(to, steer.Unchanged, "%s had this answer already", name)
 	case t.answer.Verb == interpreter.AnswerProgress:
 		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
-		return t.doc(to, steer.Done, "%s: %s; its time begins anew", name, reported.String())
+		return t.doc(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
 	case t.answer.Verb == interpreter.AnswerFail && t.final:
 		return t.doc(to, steer.Done, "%s has failed permanently", name)
 	case t.answer.Verb == interpreter.AnswerFail:

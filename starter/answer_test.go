@@ -175,7 +175,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
 
-	require.Equal(t, id+": import: 3 of 10, reading rows; its time begins anew\n",
+	require.Equal(t, id+": import: 3 of 10, reading rows; its timeout starts again\n",
 		d.does("progress", id, "import", "--done", "3", "--total", "10", "--message", "reading rows"))
 	status := d.status(id)
 	awaits := status.Steps[0].Awaits

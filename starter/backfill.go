@@ -64,7 +64,7 @@ func (o *partitionsOptions) check() error {
 		return err
 	}
 	if o.run.workflowID != "" {
-		if err := checkName("--workflow-id", o.run.workflowID); err != nil {
+		if err := checkID("--workflow-id", o.run.workflowID); err != nil {
 			return err
 		}
 	}

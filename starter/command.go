@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/start"
 	"reprise/internal/program/steer"
+	"reprise/interpreter/expression"
 )
 
 // Exit statuses, by the names that the commands use.
@@ -65,6 +67,8 @@ func withStatus(status int, err error) error { return &statusError{status: statu
 func statusOf(err error) int {
 	var stated *statusError
 	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, &stated):
 		return stated.status
 	case errors.Is(err, start.ErrInterrupted):
@@ -87,6 +91,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	ran := false
 	out := &terminal.Screen{To: streams.Out}
 	streams.Out, streams.Err = out, &terminal.Screen{To: streams.Err}
+	streams.In = &input{from: streams.In, until: interrupts.graceful}
 	a := &app{Streams: streams, out: out, interrupts: interrupts}
 	root := newRoot(a)
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
@@ -186,6 +191,7 @@ func newRoot(a *app) *cobra.Command {
 	addHelp(root)
 	a.addCompletion(root)
 	explainArgs(root)
+	root.SetFlagErrorFunc(flagError)
 	return root
 }
 
@@ -212,10 +218,62 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
+// groupAnnotation marks commands that only have others.
+const groupAnnotation = "group"
+
+// oneOfItsCommands refuses a word that is none of a command's own commands.
+func oneOfItsCommands(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, one := range command.Commands() {
+		if one.IsAvailableCommand() {
+			names = append(names, one.Name())
+		}
+	}
+	return fmt.Errorf("%s has no command %q%s", command.CommandPath(), args[0], didYouMean("", args[0], names))
+}
+
+// didYouMean is the end of a message about a name that is not known: the one that it resembles most.
+func didYouMean(prefix, name string, known []string) string {
+	if near := expression.Suggest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %s?", prefix+near)
+	}
+	return ""
+}
+
+// flagError says what is wrong with a flag in words that do not need Go.
+func flagError(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if !flag.Hidden {
+				names = append(names, flag.Name)
+			}
+		})
+		return fmt.Errorf("%w%s", err, didYouMean("--", unknown.GetSpecifiedName(), names))
+	case errors.As(err, &invalid):
+		if expected := map[string]string{
+			"int": "a whole number", "float64": "a number", "duration": "a duration such as 90s or 1h30m", "bool": "true or false",
+		}[invalid.GetFlag().Value.Type()]; expected != "" {
+			return fmt.Errorf("--%s %q: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected)
+		}
+	}
+	return err
+}
+
 // newGroup is a command that has others, and does nothing itself.
 func newGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
-		Use: name, Aliases: []string{alias}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: name, Aliases: []string{alias}, Args: oneOfItsCommands, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Annotations: map[string]string{groupAnnotation: ""},
+	}
+	if alias == "" {
+		group.Aliases = nil
 	}
 	group.AddCommand(of...)
 	return group

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,9 @@ func newDemoAPICommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			api := demoapi.New(demoapi.Options{})
 			url, err := api.Start(a.interrupts.graceful, net.JoinHostPort(ip, strconv.Itoa(port)))
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("%w; --port names another port, 0 a free one", err)
+			}
 			if err != nil {
 				return err
 			}

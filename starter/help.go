@@ -105,7 +105,7 @@ func renderHelp(command *cobra.Command) string {
 }
 
 func usageLine(command *cobra.Command) string {
-	if command.HasAvailableSubCommands() && !command.Runnable() {
+	if _, only := command.Annotations[groupAnnotation]; only || command.HasAvailableSubCommands() && !command.Runnable() {
 		return command.CommandPath() + " COMMAND"
 	}
 	return command.UseLine()

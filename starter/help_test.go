@@ -86,6 +86,40 @@ func TestASuggestion(t *testing.T) {
 	require.Contains(t, errs.String(), "Did you mean this?\n\trun\n")
 }
 
+// TestMistypedFlagsAndCommands: a message names what was meant, and what a value has to be.
+func TestMistypedFlagsAndCommands(t *testing.T) {
+	t.Parallel()
+	for said, args := range map[string][]string{
+		"unknown flag: --sett; did you mean --set?\n":                     {"run", "a.yaml", "--sett", "n=1"},
+		"unknown flag: --adress; did you mean --address?\n":               {"list", "--adress", "127.0.0.1:1"},
+		"unknown flag: --zzzzzz\n":                                        {"list", "--zzzzzz"},
+		"unknown flag: --watc\n":                                          {"status", "--watc"}, // an earlier name
+		"unknown shorthand flag: 'z' in -z\n":                             {"list", "-z"},
+		"--limit \"abc\": expected a whole number\n":                      {"list", "--limit", "abc"},
+		"--every \"1\": expected a duration such as 90s or 1h30m\n":       {"schedule", "create", "a", "b", "--every", "1"},
+		"--fairness-weight \"x\": expected a number\n":                    {"run", "a", "--fairness-weight", "x"},
+		"--detach \"x\": expected true or false\n":                        {"run", "a", "--detach=x"},
+		"starter schedule has no command \"lst\"; did you mean list?\n":   {"schedule", "lst"},
+		"starter state has no command \"reet\"; did you mean reset?\n":    {"state", "reet"},
+		"starter dead-letters has no command \"zzzzzzzz\"\n":              {"dead-letters", "zzzzzzzz"},
+		"starter serve token has no command \"nwe\"; did you mean new?\n": {"serve", "token", "nwe"},
+	} {
+		streams, _, errs := captured()
+		require.Equal(t, exitUsage, Main(t.Context(), args, streams))
+		require.Contains(t, errs.String(), "starter: "+said)
+	}
+}
+
+// TestUsageOfGroups: a command that only has others says so.
+func TestUsageOfGroups(t *testing.T) {
+	t.Parallel()
+	for _, path := range [][]string{{"schedule"}, {"state"}, {"dead-letters"}, {"serve", "token"}} {
+		command, _, err := newRoot(&app{}).Find(path)
+		require.NoError(t, err)
+		require.Contains(t, renderHelp(command), "Usage:\n  starter "+strings.Join(path, " ")+" COMMAND\n")
+	}
+}
+
 // TestRenamedFlags: a flag works by its earlier name, which help does not list, with a note.
 func TestRenamedFlags(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		return err
 	}
 	if !o.yes && !a.canAsk() {
-		return a.confirm(a.interrupts.graceful, false, changeQuestion(one.at.Name, nil, cursor))
+		return a.confirm(false, changeQuestion(one.at.Name, nil, cursor))
 	}
 	return a.withStates(&o.stateOptions, []keptStep{one}, func(ctx context.Context, s *session) error {
 		_, state, err := s.state(ctx, one)
@@ -139,7 +139,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 			return usageError("no run has kept the state %s yet, so there is nothing to forget", one.at.Name)
 		}
 		a.noteReadAgain(one, state, cursor)
-		if err := a.confirm(ctx, o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
+		if err := a.confirm(o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
 			return err
 		}
 		change := incremental.StateChange{Name: one.at.Name, By: whoami(), To: cursor, Note: o.note}

@@ -24,7 +24,11 @@ func (a *app) lsp() error {
 		return err
 	}
 	server := lsp.New(activities.Default(), playbook.CheckOptions{Limits: limits})
-	return server.Serve(a.interrupts.graceful, standardStreams{Reader: a.In, out: a.Out})
+	err = server.Serve(a.interrupts.graceful, standardStreams{Reader: a.In, out: a.Out})
+	if a.interrupts.graceful.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // standardStreams are both as one, for programs: what is written is not made fit for a

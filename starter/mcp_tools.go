@@ -379,7 +379,7 @@ func (s *mcpServer) run(a *app, in mcpRun) error {
 		return err
 	}
 	if in.WorkflowID != "" {
-		if err := checkName("workflow_id", in.WorkflowID); err != nil {
+		if err := checkID("workflow_id", in.WorkflowID); err != nil {
 			return err
 		}
 	}

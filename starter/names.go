@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -23,6 +24,17 @@ func checkName(what, name string) error {
 	return nil
 }
 
+// checkID refuses what checkName does, and names that a request for one workflow cannot have in its headers.
+func checkID(what, id string) error {
+	if err := checkName(what, id); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(id, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return usageError("%s %q has letters outside of ASCII, which Temporal does not take", what, id)
+	}
+	return nil
+}
+
 // checkQueue refuses what is no task queue of ours.
 func checkQueue(name string) error {
 	const ofServer = "/_sys/"
@@ -34,7 +46,7 @@ func checkQueue(name string) error {
 
 // checkRun refuses what cannot be a run; runID may be "".
 func checkRun(workflowID, runID string) error {
-	if err := checkName("the workflow ID", workflowID); err != nil {
+	if err := checkID("the workflow ID", workflowID); err != nil {
 		return err
 	}
 	if runID != "" && uuid.Validate(runID) != nil {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"reprise/internal/base/terminal"
 	"reprise/internal/program/scaffold"
 	"reprise/interpreter/lists"
 )
@@ -60,8 +60,7 @@ func (a *app) promptNew(o *newOptions) error {
 
 // prompter prompts at a terminal; nil where there is none.
 func (a *app) prompter() *prompter {
-	in, writes := a.In.(io.Writer)
-	if !writes || !terminal.IsTerminal(in) || !a.errTerminal() {
+	if !a.canAsk() || !a.errTerminal() {
 		return nil
 	}
 	return &prompter{in: bufio.NewReader(a.In), out: a.Err}
@@ -83,6 +82,10 @@ func (q *prompter) prompt(question, usual string) (string, error) {
 		var more string
 		more, err = q.in.ReadString('\n')
 		line += more
+	}
+	if errors.Is(err, errInterrupted) {
+		_, _ = fmt.Fprintln(q.out) // ends the line of the question
+		return "", err
 	}
 	if err != nil && line == "" {
 		return "", usageError("no answer: %w", err)

@@ -180,7 +180,7 @@ func (a *app) nothingToDo(found chosen, output string) error {
 	if output == "json" {
 		return terminal.PrintJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
-	a.notef("nothing to do: no iteration is open")
+	a.notef("nothing to do: no iteration is left to run again")
 	return nil
 }
 

@@ -45,7 +45,7 @@ func newRunCommand(a *app) *cobra.Command {
 				return usageError("a run records nothing, as workers make its requests; starter try FILE --record FILE records those of a step")
 			}
 			if command.Flags().Changed("workflow-id") {
-				if err := checkName("--workflow-id", options.workflowID); err != nil {
+				if err := checkID("--workflow-id", options.workflowID); err != nil {
 					return err
 				}
 			}

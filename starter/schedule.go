@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"golang.org/x/term"
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
@@ -41,7 +38,7 @@ const scheduledSuffix = "-2006-01-02T15:04:05Z"
 
 // checkSchedule refuses what is no name of a schedule.
 func checkSchedule(name string) error {
-	if err := checkName("the schedule's name", name); err != nil {
+	if err := checkID("the schedule's name", name); err != nil {
 		return err
 	}
 	if most := workflows.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
@@ -131,44 +128,4 @@ func scheduleError(what, name string, err error) error {
 		return usageError("the server does not take the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)
-}
-
-// errDeclined says that the user declined.
-var errDeclined = errors.New("nothing was changed")
-
-// confirm asks whether to continue, unless yes says so already. Without a terminal it
-// is an error that names the flag.
-func (a *app) confirm(ctx context.Context, yes bool, question string) error {
-	if yes {
-		return nil
-	}
-	if !a.canAsk() {
-		return usageError("%s Nobody can be asked here; say --yes", question)
-	}
-	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
-	said := make(chan error, 1)
-	go func() { said <- answered(a.In) }()
-	select {
-	case err := <-said:
-		return err
-	case <-ctx.Done():
-		return withStatus(exitInterrupted, errDeclined)
-	}
-}
-
-// canAsk reports whether somebody at a terminal may answer.
-func (a *app) canAsk() bool {
-	file, ok := a.In.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// answered reads a line that says yes or something else.
-func answered(from io.Reader) error {
-	var word string
-	_, _ = fmt.Fscanln(from, &word) // no word is no
-	switch word {
-	case "y", "Y", "yes", "Yes", "YES":
-		return nil
-	}
-	return errDeclined
 }

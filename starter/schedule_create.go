@@ -172,7 +172,7 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 				return err
 			}
 		}
-		if err := a.confirm(ctx, options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
+		if err := a.confirm(options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
 			return err
 		}
 		if err := s.submit(ctx, r.plan, a, func(plan start.Plan) error { return s.change(ctx, r, plan) }); err != nil {

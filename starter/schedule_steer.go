@@ -242,7 +242,7 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 					return usageError("there is no schedule %q; to delete %q give its whole name", args[0], found.ID)
 				}
 				question := fmt.Sprintf("Delete the schedule %s of the playbook %s?", found.ID, found.Playbook)
-				if err := a.confirm(ctx, yes, question); err != nil {
+				if err := a.confirm(yes, question); err != nil {
 					return err
 				}
 				if err := s.handle(ctx, found).Delete(ctx); err != nil {
@@ -267,7 +267,7 @@ func (a *app) confirmBackfill(ctx context.Context, s *session, found *runs.Sched
 		return usageError("%s has more than %d times from %s to %s; make up for a part of them at a time, or give the playbook the whole time as its workload",
 			found.ID, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
 	case count > unasked:
-		return a.confirm(ctx, yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))
+		return a.confirm(yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))
 	}
 	return nil
 }

@@ -59,7 +59,6 @@ func newServeCommand(a *app) *cobra.Command {
 }
 
 func newServeTokenCommand(a *app) *cobra.Command {
-	token := &cobra.Command{Use: "token", Args: cobra.NoArgs}
 	var playbooks []string
 	var role string
 	create := &cobra.Command{
@@ -78,8 +77,7 @@ func newServeTokenCommand(a *app) *cobra.Command {
 	}
 	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start, default all; repeatable")
 	create.Flags().StringVar(&role, "role", "", "what the holder may do on the page of runs: viewer or operator; without --playbook it starts none over HTTP")
-	token.AddCommand(create)
-	return token
+	return newGroup("token", "", create)
 }
 
 // serve answers requests until it is interrupted.

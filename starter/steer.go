@@ -264,7 +264,7 @@ func (a *app) targets(ctx context.Context, s *session, o *steering, ids []string
 			return nil, usageError("%w", err)
 		}
 		if err == nil && len(found) == 0 {
-			a.notef("the query matches no running run, so nothing was sent")
+			a.notef("the query matches no open run, so nothing was sent")
 		}
 		return found, err
 	}

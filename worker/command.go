@@ -22,6 +22,7 @@ import (
 	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/telemetry"
@@ -111,6 +112,7 @@ func newCommand() (*cobra.Command, *options) {
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, Version: version(),
 	}
 	command.SetVersionTemplate("worker {{.Version}}\n")
+	command.SetHelpFunc(func(command *cobra.Command, _ []string) { writeHelp(command) })
 	flags := command.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&opts.server.Address, "address", "", "host:port of the Temporal server")
@@ -148,6 +150,20 @@ func newCommand() (*cobra.Command, *options) {
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
 		"let requests of http carry their trace as traceparent, where there are traces [REPRISE_TRACE_HEADERS]")
 	return command, opts
+}
+
+// helpColumns is the most columns that help fills.
+const helpColumns = 80
+
+// writeHelp writes what --help prints.
+func writeHelp(command *cobra.Command) {
+	var b strings.Builder
+	for paragraph := range strings.SplitSeq(command.Long, "\n\n") {
+		terminal.WriteWrapped(&b, strings.Join(strings.Fields(paragraph), " "), helpColumns)
+		b.WriteString("\n")
+	}
+	_, _ = fmt.Fprintf(command.OutOrStdout(), "%sUsage:\n  %s\n\nExamples:\n%s\n\nFlags:\n%s",
+		b.String(), command.UseLine(), command.Example, command.Flags().FlagUsagesWrapped(helpColumns))
 }
 
 // envBool is false for what is not a boolean: a typo must not allow anything.

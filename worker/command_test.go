@@ -109,6 +109,17 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
+// TestHelpFits: --help has at most 80 columns.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.Equal(t, exitcode.OK, run(t.Context(), []string{"--help"}, &out, io.Discard))
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 80, line)
+	}
+	require.Contains(t, out.String(), "\nUsage:\n  worker [flags]\n\nExamples:\n  worker\n")
+}
+
 const writesFile = `
 apiVersion: reprise/v1
 kind: Playbook

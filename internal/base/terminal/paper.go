@@ -13,13 +13,23 @@ import (
 type Paper struct {
 	Colour bool
 	Width  int // in columns
+	// Wraps is true for a terminal, where long lines are broken between words. Programs get them whole.
+	Wraps bool
+}
+
+// Lines are those of one line: several where it is too long for a terminal.
+func (p Paper) Lines(said string) []string {
+	if !p.Wraps {
+		return []string{said}
+	}
+	return Wrap(said, p.Width)
 }
 
 // PaperOf describes where a report goes. Colours are for people at a terminal, unless
 // they want none (no-color.org).
 func PaperOf(w io.Writer) Paper {
 	return Paper{
-		Colour: IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w),
+		Colour: IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w), Wraps: IsTerminal(w),
 	}
 }
 

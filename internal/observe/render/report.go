@@ -35,19 +35,19 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	if len(result.Steps) > 0 {
 		b.WriteString(StepTable(result.Steps, paper) + "\n")
 	}
-	outcome.writeFailedIterations(&b)
+	outcome.writeFailedIterations(&b, paper)
 	if record := outcome.failed(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
 		outcome.writeError(&b, record)
 	}
 	writeResult(&b, result.Result.Data)
 	for _, warning := range result.FurtherWarnings() {
-		b.WriteString(paper.Warning("warning: "+terminal.Visible(warning)) + "\n")
+		for _, line := range paper.Lines("warning: " + terminal.Visible(warning)) {
+			b.WriteString(paper.Warning(line) + "\n")
+		}
 	}
-	verdict := terminal.Visible(outcome.verdict(paper))
-	if terminal.IsTerminal(w) {
-		verdict = strings.Join(terminal.Wrap(verdict, paper.Width), "\n")
+	for _, line := range paper.Lines(terminal.Visible(outcome.verdict(paper))) {
+		b.WriteString(line + "\n")
 	}
-	b.WriteString(verdict + "\n")
 	_, _ = io.WriteString(w, b.String())
 }
 
@@ -191,7 +191,7 @@ func duration(record workflows.StepRecord) string {
 // mostFailures bounds the failed iterations that are listed.
 const mostFailures = 20
 
-func (o EndedRun) writeFailedIterations(b *strings.Builder) {
+func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper) {
 	for _, record := range o.Result.Steps {
 		if record.Loop == nil || len(record.Loop.Errors) == 0 {
 			continue
@@ -204,7 +204,12 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder) {
 				fmt.Fprintf(b, "  and %d more\n", len(failures)-mostFailures)
 				break
 			}
-			fmt.Fprintf(b, "  [%d] %s: %s\n", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
+			line := fmt.Sprintf("[%d] %s: %s", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
+			if paper.Wraps {
+				b.WriteString(terminal.Hanging("  ", line, paper.Width))
+			} else {
+				b.WriteString("  " + line + "\n")
+			}
 			if i == 0 {
 				o.writeBody(b, failure.Error)
 			}

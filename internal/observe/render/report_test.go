@@ -188,6 +188,26 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
+// TestReportFitsATerminal: failed iterations, warnings and the verdict are broken between words at a
+// terminal, and whole anywhere else.
+func TestReportFitsATerminal(t *testing.T) {
+	t.Parallel()
+	long := "HTTP 404 from GET http://127.0.0.1:8088/api/v1/patients/p13/medications?page=1"
+	failed := looped(2)
+	failed.Loop.Errors[0].Error.Message = long
+	outcome := render.EndedRun{WorkflowID: "run-1", Took: time.Second, Result: workflows.Result{
+		Status: interpreter.Failed, Steps: []workflows.StepRecord{failed}, Error: &interpreter.ErrorObject{Message: "step fetch: " + long},
+		Warnings: []string{"step fetch: 2 of 100 iterations failed (2%); the first (index 98): " + long},
+	}}
+	var broken, whole strings.Builder
+	render.Report(&broken, outcome, terminal.Paper{Width: 80, Wraps: true})
+	require.LessOrEqual(t, text.LongestLineLen(broken.String()), 80, "%s", broken.String())
+	render.Report(&whole, outcome, terminal.Paper{Width: 80})
+	require.Equal(t, strings.Fields(whole.String()), strings.Fields(broken.String()))
+	require.Equal(t, 3, strings.Count(whole.String(), long))
+	samples.Golden(t, "report/at_a_terminal", broken.String())
+}
+
 // TestReportEndsWithWarnings: in colour on a terminal, and nowhere else.
 func TestReportEndsWithWarnings(t *testing.T) {
 	t.Parallel()

@@ -139,9 +139,9 @@ func waitTable(w io.Writer, waits []stats.Waits, width int) {
 }
 
 func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width int) {
-	rows := terminal.NewTable("what", "time", "attempts", "state")
+	rows := terminal.NewTable("what", "time", "attempts", "status")
 	if several {
-		rows = terminal.NewTable("what", "time", "attempts", "state", "run")
+		rows = terminal.NewTable("what", "time", "attempts", "status", "run")
 	}
 	for _, of := range slow {
 		row := table.Row{terminal.Middle(terminal.OneLine(of.Name()), 40), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
@@ -151,7 +151,7 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width
 		rows.AppendRow(row)
 	}
 	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Middle}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Middle},
-		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "state"})
+		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "status"})
 }
 
 func rate(share *float64) string {

@@ -234,6 +234,35 @@ func TestFiltersOfEvents(t *testing.T) {
 	}
 }
 
+// TestFailedIterationsAlone: the events of what has failed leave out those of iterations that have not, also
+// of those that share a child with one that has.
+func TestFailedIterationsAlone(t *testing.T) {
+	t.Parallel()
+	folders, err := filepath.Glob(filepath.Join(storedHistories, "*"))
+	require.NoError(t, err)
+	shown, left := 0, 0
+	for _, folder := range folders {
+		run := readRun(t, folder)
+		whole, _ := run.events(t, EventFilter{Attempts: true})
+		failed := map[string]bool{}
+		for _, event := range whole {
+			if event.Event == IterationFailed {
+				failed[fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)] = true
+			}
+		}
+		part, _ := run.events(t, EventFilter{Failed: true})
+		for _, event := range part {
+			if event.Index != nil {
+				require.True(t, failed[fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)], "%s: %s of %s[%d]", folder, event.Event, event.Step, *event.Index)
+				shown++
+			}
+		}
+		left += len(whole) - len(part)
+	}
+	require.NotZero(t, shown)
+	require.NotZero(t, left)
+}
+
 // TestHistoriesThatAreGone: what the server no longer has is a note, and the rest is there.
 func TestHistoriesThatAreGone(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,6 @@ func (p *projector) children() error {
 	}
 	if p.filter.Failed && p.workflow == workflows.LoopWorkflowName {
 		p.only = failed
-	} else if p.filter.Failed {
-		p.only = nil
 	}
 	for _, begun := range p.h.children {
 		if begun.workflow == workflows.PlaybookWorkflowName {

@@ -8,13 +8,28 @@
     if (live.contains(focused) && focused.matches('input, select, textarea, button')) return true;
     return [...live.querySelectorAll('input:not([type=hidden]):not([type=checkbox]), textarea')].some(field => field.value !== field.defaultValue);
   };
+  // stale says why the page is not refreshed; '' takes that away.
+  const stale = why => {
+    let note = document.getElementById('stale');
+    if (!why) return note?.remove();
+    if (!note) {
+      note = document.createElement('p');
+      note.id = 'stale';
+      note.className = 'note';
+      note.setAttribute('role', 'status');
+      document.getElementById('live').before(note);
+    }
+    const at = document.querySelector('footer time')?.textContent;
+    const text = `This page shows what was known${at ? ' at ' + at : ''}: ${why}.`;
+    if (note.textContent !== text) note.textContent = text;
+  };
   const refresh = async () => {
     const live = document.getElementById('live');
     if (!live || busy || document.hidden || typing(live)) return;
     busy = true;
     try {
       const answer = await fetch(location.href, {credentials: 'same-origin', redirect: 'error'});
-      if (!answer.ok) return;
+      if (!answer.ok) return stale(`the server responds with HTTP ${answer.status}`);
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const next = page.getElementById('live');
       if (!next || typing(live)) return;
@@ -27,8 +42,9 @@
       if (focused) document.querySelector('#live a[href="' + CSS.escape(focused) + '"]')?.focus();
       document.querySelector('footer').replaceWith(document.adoptNode(page.querySelector('footer')));
       document.title = page.title;
+      stale('');
     } catch {
-      // The server is away: what is shown stays, and the next try comes.
+      stale('the server does not respond'); // until a later try
     } finally {
       busy = false;
     }

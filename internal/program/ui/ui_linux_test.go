@@ -286,6 +286,7 @@ func TestPages(t *testing.T) {
 	require.Equal(t, "/", browser.Eval(`location.pathname + location.search`), "the key leaves the address")
 	t.Run("looks", func(t *testing.T) { w.looks(t, browser, until, waiting, hostileID+w.queue) })
 	t.Run("without a script", func(t *testing.T) { w.withoutScript(t, browser, until, waiting) })
+	t.Run("stale", func(t *testing.T) { w.stale(browser, until, waiting) })
 	t.Run("framed", func(t *testing.T) { w.framed(t, browser, until) })
 	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
 }
@@ -361,6 +362,19 @@ func (w *world) inbox(t *testing.T) {
 	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
 	w.rejects(t)
+}
+
+// stale: a page whose server is away says that it is old, until it is refreshed again.
+func (w *world) stale(browser *testenv.Browser, until func(string), waiting string) {
+	path := "/runs/" + url.PathEscape(waiting)
+	browser.Open(w.url + path)
+	until(fmt.Sprintf(`location.pathname === %q && document.readyState === 'complete'`, path))
+	browser.Eval(`void (window.responds = window.fetch, window.fetch = () => Promise.reject(new TypeError('away')))`)
+	until(`document.querySelector('#stale')?.textContent.endsWith(' UTC: the server does not respond.') === true`)
+	browser.Eval(`void (window.fetch = async () => new Response('', {status: 503}))`)
+	until(`document.querySelector('#stale').textContent.endsWith(': the server responds with HTTP 503.')`)
+	browser.Eval(`void (window.fetch = window.responds)`)
+	until(`document.querySelector('#stale') === null`)
 }
 
 // rejects: what turns something down is confirmed, as it cannot be undone, and keeps what was typed.

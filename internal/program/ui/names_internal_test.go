@@ -1,0 +1,28 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/observe/runs"
+)
+
+// TestLongNames: the longest name of a playbook is whole, and lanes of steps whose names begin alike are
+// distinguishable.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	render := func(page string, content any) string {
+		var b strings.Builder
+		require.NoError(t, templates[page].ExecuteTemplate(&b, "content", frame{Content: content}))
+		return b.String()
+	}
+	longest := strings.Repeat("n", 61) + "end"
+	require.Contains(t, render("runs", &runsView{Rows: []runRow{{Run: runs.Found{Playbook: longest}}}}), longest)
+
+	first, second := strings.Repeat("s", 62)+"_1", strings.Repeat("s", 62)+"_2"
+	shown := render("run", &runView{Status: &runs.Status{}, Timeline: &timeline{Lanes: []lane{{Name: first}, {Name: second}}}})
+	require.Contains(t, shown, `s_1</bdi>`)
+	require.Contains(t, shown, `s_2</bdi>`)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// errInterrupted is the end of a read that a signal has ended.
+var errInterrupted = errors.New("interrupted")
+
+// input is the standard input, of which a read ends with the first signal: a read of a terminal does not
+// end with Ctrl-C by itself, as the command handles the signal.
+type input struct {
+	from  io.Reader
+	until context.Context //nolint:containedctx // Read takes none
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	type read struct {
+		data []byte
+		err  error
+	}
+	ended := make(chan read, 1)
+	data := make([]byte, len(p)) // p is the caller's again once Read returns
+	go func() {
+		n, err := i.from.Read(data)
+		ended <- read{data[:n], err}
+	}()
+	select {
+	case got := <-ended:
+		return copy(p, got.data), got.err
+	case <-i.until.Done():
+		return 0, errInterrupted
+	}
+}
+
+// canAsk reports whether somebody at a terminal may answer.
+func (a *app) canAsk() bool {
+	in, is := a.In.(*input)
+	if !is {
+		return false
+	}
+	file, is := in.from.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
+}
+
+// errDeclined says that the user declined.
+var errDeclined = errors.New("nothing was changed")
+
+// confirm asks whether to continue, unless yes says so already. Without a terminal it
+// is an error that names the flag.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !a.canAsk() {
+		return usageError("%s Nobody can be asked here; say --yes", question)
+	}
+	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
+	err := answered(a.In)
+	if errors.Is(err, errInterrupted) {
+		a.notef("") // ends the line of the question
+		return withStatus(exitInterrupted, errDeclined)
+	}
+	return err
+}
+
+// answered reads a line that says yes or something else.
+func answered(from io.Reader) error {
+	var word string
+	if _, err := fmt.Fscanln(from, &word); errors.Is(err, errInterrupted) { // no word is no
+		return err
+	}
+	switch word {
+	case "y", "Y", "yes", "Yes", "YES":
+		return nil
+	}
+	return errDeclined
+}
