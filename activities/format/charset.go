@@ -21,6 +21,9 @@ const (
 	markUTF16LE = "\xff\xfe"
 )
 
+// nameUTF8 is the name of UTF-8 in the Encoding Standard.
+const nameUTF8 = "utf-8"
+
 // ErrCharset is that of a charset that is not known.
 var ErrCharset = errors.New("the charset is not known")
 
@@ -40,7 +43,7 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	if name == "utf-8" && IsText(content) {
+	if name == nameUTF8 && IsText(content) {
 		return content, nil
 	}
 	return decodeBytes(ctx, from, content)
@@ -48,6 +51,12 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 
 // Charset is the name of a charset without what some servers write around it.
 func Charset(name string) string { return strings.Trim(name, " \t\"';") }
+
+// IsUTF8 reports whether a charset is UTF-8, by one of its names.
+func IsUTF8(charset string) bool {
+	_, name, err := charsetOf(Charset(charset))
+	return err == nil && name == nameUTF8
+}
 
 func charsetOf(charset string) (encoding.Encoding, string, error) {
 	found, err := htmlindex.Get(charset)

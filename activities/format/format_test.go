@@ -48,6 +48,7 @@ func TestValues(t *testing.T) {
 	}{
 		"json":                      {as("json"), ` {"n": 9007199254740993}`, `{"n":9007199254740993}`},
 		"jsonl":                     {as("jsonl"), "{\"n\":1}\n\n [2]\r\n3", `[{"n":1},[2],3]`},
+		"jsonl that is not UTF-8":   {as("jsonl"), "{\"\xe8\":\"\xe9 ü\",\"\xe9\":1}\n\"\x81\"", "[{\"è\":\"é ü\",\"é\":1},\"\u0081\"]"},
 		"no lines":                  {as("jsonl"), "", `[]`},
 		"csv":                       {as("csv"), "id,name\r\n1,\"Ana, \"\"B\"\"\"\r\n2,\"two\nlines\"\r\n", `[{"id":"1","name":"Ana, \"B\""},{"id":"2","name":"two\nlines"}]`},
 		"a header alone":            {as("csv"), "id,name\n", `[]`},

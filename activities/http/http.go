@@ -90,10 +90,11 @@ by gzip and zstd are unpacked; limits hold on what comes out. What is not of its
 format is an error of type invalid_json, invalid_jsonl or invalid_csv with the line.
 
 A byte order mark and the charset are heeded; one that is not known is a final error
-of type charset. Bytes that are no text are a final error of type not_text that says
-what came. Status, headers, links and the final URL are in the envelope's meta: at
-most 100 headers of 8 KiB and 32 KiB in all, and as many links. A link to the next
-page of more than 8 KiB is a final error of type link.
+of type charset. In JSON, bytes that are not UTF-8 are read as windows-1252. Bytes
+that are no text are a final error of type not_text that says what came. Status,
+headers, links and the final URL are in the envelope's meta: at most 100 headers of
+8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
+8 KiB is a final error of type link.
 
 A status of 400 or more is an error of kind http with the status, the headers,
 what Retry-After or a spent rate limit says, and the body. A request that gets

@@ -152,8 +152,12 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	}
 	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	charset := cmp.Or(options.CSV.Encoding, parameters["charset"])
-	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
+	isJSON := options.Format == format.JSON || options.Format == format.JSONL
+	switch {
+	case charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body):
 		charset = oldCharset
+	case isJSON && format.IsUTF8(charset):
+		charset = "" // its format reads bytes that are none
 	}
 	body, err := decodeCharset(ctx, response, body, charset)
 	if err != nil {
