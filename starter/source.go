@@ -132,13 +132,30 @@ func (a *app) openPlaybook(name string) (io.ReadCloser, error) {
 		return file, nil
 	}
 	file, err := a.files.open(name)
-	switch {
-	case err == nil:
-		return file, nil
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usageError("there is no file %q%s", name, exampleHint(name))
 	}
-	return nil, usageError("read the playbook: %w", err)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = file.Stat()
+	}
+	switch {
+	case err != nil:
+		return nil, usageError("read the playbook: %w", err)
+	case info.IsDir():
+		_ = file.Close()
+		return nil, usageError("%q is a folder; name a playbook in it%s", name, firstPlaybook(name))
+	}
+	return file, nil
+}
+
+// firstPlaybook is the end of a message that names a file of a folder which may be a playbook, "" without one.
+func firstPlaybook(folder string) string {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if len(files) == 0 {
+		return ""
+	}
+	return ", such as " + files[0]
 }
 
 func exampleNames() []string {
