@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -237,7 +238,7 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 		}
 	}
 	switch {
-	case o.Step == "":
+	case o.Step == "" || !slices.ContainsFunc(answers, holdsStepAlone):
 	case o.query != "":
 		command += " --step " + terminal.ShellWord(o.Step)
 	default:
@@ -245,6 +246,10 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 	}
 	a.advisef("to resume: %s", command)
 }
+
+// holdsStepAlone reports whether a run that has paused a step is not paused as a whole: that one is resumed with its
+// steps, and no step of it alone.
+func holdsStepAlone(answer steer.Result) bool { return answer.Reply != nil && !answer.Reply.Control.Paused }
 
 // steerDocument is what a command prints as JSON.
 type steerDocument struct {

@@ -70,6 +70,14 @@ func TestAPauseNamesItsRunInFull(t *testing.T) {
 	got := d.say("pause", d.listed(id))
 	require.Equal(t, exitOK, got.status, got.err)
 	require.Equal(t, "to resume: starter resume "+id+"\n", got.err)
+	got = d.say("pause", id, "import")
+	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, "to resume: starter resume "+id+"\n", got.err, "the whole run is paused")
+	d.does("resume", id)
+	got = d.say("pause", id, "import")
+	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, "to resume: starter resume "+id+" import\n", got.err)
+	d.does("resume", id, "import")
 	d.does("cancel", id)
 }
 
