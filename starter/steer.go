@@ -249,7 +249,9 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 
 // holdsStepAlone reports whether a run that has paused a step is not paused as a whole: that one is resumed with its
 // steps, and no step of it alone.
-func holdsStepAlone(answer steer.Result) bool { return answer.Reply != nil && !answer.Reply.Control.Paused }
+func holdsStepAlone(answer steer.Result) bool {
+	return answer.Reply != nil && !answer.Reply.Control.Paused
+}
 
 // steerDocument is what a command prints as JSON.
 type steerDocument struct {
