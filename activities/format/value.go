@@ -29,24 +29,18 @@ func (e *LineError) Unwrap() error { return e.Err }
 // it as JSON. The format is that of o, and Unpacked one of three.
 func (o Options) Value(ctx context.Context, content []byte, what string, most int) (any, error) {
 	switch o.Format {
-	case JSON:
+	case JSON, JSONL:
 		content, err := inUTF8(ctx, content)
 		if err != nil {
 			return nil, err
 		}
 		if err := memory.AcquireJSON(ctx, content, most, what); err != nil {
 			return nil, err
+		}
+		if o.Format == JSONL {
+			return all(lines(content))
 		}
 		return expression.Decode(content)
-	case JSONL:
-		content, err := inUTF8(ctx, content)
-		if err != nil {
-			return nil, err
-		}
-		if err := memory.AcquireJSON(ctx, content, most, what); err != nil {
-			return nil, err
-		}
-		return all(lines(content))
 	case CSV:
 		if err := memory.AcquireValue(ctx, o.CSV.estimate(content), what); err != nil {
 			return nil, err

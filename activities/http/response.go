@@ -157,7 +157,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	case charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body):
 		charset = oldCharset
 	case isJSON && format.IsUTF8(charset):
-		charset = "" // its format reads bytes that are none
+		charset = "" // a decoder of UTF-8 would replace other bytes, which these formats read
 	}
 	body, err := decodeCharset(ctx, response, body, charset)
 	if err != nil {
