@@ -92,14 +92,23 @@ func holdersOf(ctx context.Context, id string) (holders []string, since time.Tim
 	if !strings.HasPrefix(id, queue.StatePrefix) {
 		return nil, since, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
 	}
-	found, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
-	if connect.NotFound(err) {
-		return nil, since, nil
-	}
+	of, err := stateQueue(ctx, id)
 	if err != nil {
-		return nil, since, fmt.Errorf("ask whether a run holds the state: %w", err)
+		return nil, since, err
 	}
-	return runningHolders(ctx, found)
+	return runningHolders(ctx, of)
+}
+
+// stateQueue is the queue of a state with a workflow ID; one without members where there is none.
+func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
+	of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
+	switch {
+	case connect.NotFound(err):
+		return queue.Queue{}, nil
+	case err != nil:
+		return queue.Queue{}, fmt.Errorf("ask whether a run holds the state: %w", err)
+	}
+	return of, nil
 }
 
 // runningHolders are those of a queue that have not ended.
@@ -131,19 +140,19 @@ func heldStates(ctx context.Context, states []incremental.State) (held []interpr
 		return nil, err
 	}
 	for _, id := range queues {
-		of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
-		if connect.NotFound(err) {
-			continue
-		}
+		of, err := stateQueue(ctx, id)
 		if err != nil {
-			return nil, fmt.Errorf("ask whether a run holds the state: %w", err)
+			return nil, err
 		}
 		holders, since, err := runningHolders(ctx, of)
 		if err != nil {
 			return nil, err
 		}
+		if len(holders) == 0 {
+			continue
+		}
 		for _, state := range states {
-			if len(holders) > 0 && holdsState(of.Name.Key, holders, state) {
+			if holdsState(of.Name.Key, holders, state) {
 				held = append(held, interpreter.HeldState{State: state.Name, Holders: holders, Since: since})
 			}
 		}
