@@ -17,9 +17,6 @@ import (
 //go:embed help.txt
 var helpText string
 
-// helpColumns is the most columns that help fills, however wide the terminal is.
-const helpColumns = 80
-
 // topic is the help of a command.
 type topic struct{ short, long, examples string }
 
@@ -73,13 +70,13 @@ func eachBelow(command *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// renderHelp is what --help prints, at most helpColumns wide.
+// renderHelp is what --help prints, at most terminal.HelpColumns wide.
 func renderHelp(command *cobra.Command) string {
 	var b strings.Builder
 	if command.HasParent() {
 		fmt.Fprintf(&b, "%s.\n\n", command.Short)
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", paragraphs(command.Long), usageLine(command))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", terminal.Paragraphs(command.Long, terminal.HelpColumns), usageLine(command))
 	if len(command.Aliases) > 0 {
 		fmt.Fprintf(&b, "\nAliases:\n  %s\n", command.NameAndAliases())
 	}
@@ -94,7 +91,7 @@ func renderHelp(command *cobra.Command) string {
 		}
 	}
 	own, general := helpFlags(command)
-	fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpColumns))
+	fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(terminal.HelpColumns))
 	if general {
 		b.WriteString("\nThe flags that choose the Temporal server are those of starter options.\n")
 	}
@@ -133,18 +130,6 @@ func writeCommands(b *strings.Builder, title string, commands []*cobra.Command) 
 	}
 }
 
-// paragraphs fills the paragraphs of a text to the width of help. Lines that begin with
-// a space stay as they are.
-func paragraphs(text string) string {
-	filled := strings.Split(text, "\n\n")
-	for i, paragraph := range filled {
-		if !strings.HasPrefix(paragraph, " ") {
-			filled[i] = strings.Join(terminal.Wrap(strings.Join(strings.Fields(paragraph), " "), helpColumns), "\n")
-		}
-	}
-	return strings.Join(filled, "\n\n")
-}
-
 // generalFlag marks flags that starter options lists for all commands.
 const generalFlag = "general"
 
@@ -174,7 +159,7 @@ func newOptionsCommand(a *app) *cobra.Command {
 		Use: "options", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(a.Out, "%s\n\nFlags of commands that use a Temporal server:\n%s\nFlags of commands that may start a local server and worker:\n%s",
-				paragraphs(command.Long), flagUsages(new(serverFlags).add), flagUsages(new(localFlags).add))
+				terminal.Paragraphs(command.Long, terminal.HelpColumns), flagUsages(new(serverFlags).add), flagUsages(new(localFlags).add))
 			return err
 		},
 	}
@@ -184,5 +169,5 @@ func newOptionsCommand(a *app) *cobra.Command {
 func flagUsages(add func(*cobra.Command)) string {
 	command := &cobra.Command{}
 	add(command)
-	return command.Flags().FlagUsagesWrapped(helpColumns)
+	return command.Flags().FlagUsagesWrapped(terminal.HelpColumns)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
 )
 
 // TestHelpFits: help has at most 80 columns, and says what each command does in the words
@@ -22,7 +24,7 @@ func TestHelpFits(t *testing.T) {
 		require.Contains(t, topics, path, "help.txt has no section for the command")
 		text := renderHelp(command)
 		for line := range strings.Lines(text) {
-			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), helpColumns, "%s: %s", path, line)
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), terminal.HelpColumns, "%s: %s", path, line)
 		}
 		require.NotRegexp(t, `[{]\w+[}]`, command.Long, "%s names a shared text that is not there", path)
 		require.NotEmpty(t, command.Example, path)

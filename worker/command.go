@@ -152,18 +152,11 @@ func newCommand() (*cobra.Command, *options) {
 	return command, opts
 }
 
-// helpColumns is the most columns that help fills.
-const helpColumns = 80
-
 // writeHelp writes what --help prints.
 func writeHelp(command *cobra.Command) {
-	var b strings.Builder
-	for paragraph := range strings.SplitSeq(command.Long, "\n\n") {
-		terminal.WriteWrapped(&b, strings.Join(strings.Fields(paragraph), " "), helpColumns)
-		b.WriteString("\n")
-	}
-	_, _ = fmt.Fprintf(command.OutOrStdout(), "%sUsage:\n  %s\n\nExamples:\n%s\n\nFlags:\n%s",
-		b.String(), command.UseLine(), command.Example, command.Flags().FlagUsagesWrapped(helpColumns))
+	_, _ = fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n\nFlags:\n%s",
+		terminal.Paragraphs(command.Long, terminal.HelpColumns), command.UseLine(), command.Example,
+		command.Flags().FlagUsagesWrapped(terminal.HelpColumns))
 }
 
 // envBool is false for what is not a boolean: a typo must not allow anything.

@@ -91,6 +91,21 @@ func Number(n int) string {
 // Cell is a text from data, cut to a width.
 func Cell(content string, width int) string { return text.Snip(OneLine(content), width, "…") }
 
+// HelpColumns is the most columns that help fills, however wide the terminal is.
+const HelpColumns = 80
+
+// Paragraphs fills the paragraphs of a text to a width. Those that begin with a space stay
+// as they are.
+func Paragraphs(text string, width int) string {
+	filled := strings.Split(text, "\n\n")
+	for i, paragraph := range filled {
+		if !strings.HasPrefix(paragraph, " ") {
+			filled[i] = strings.Join(Wrap(strings.Join(strings.Fields(paragraph), " "), width), "\n")
+		}
+	}
+	return strings.Join(filled, "\n\n")
+}
+
 // WriteWrapped writes a line, on several where it is too long.
 func WriteWrapped(b *strings.Builder, said string, width int) {
 	for _, line := range Wrap(said, width) {
