@@ -3,8 +3,6 @@ package host_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -13,8 +11,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
-	"reprise/activities"
-	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -51,21 +47,11 @@ func (c *completions) intercept(
 // has come until then; all others are requested at once, as the SDK does.
 func TestTasksOfLoopsAreQueued(t *testing.T) {
 	t.Parallel()
-	env := testenv.Temporal(t)
 	seen := &completions{types: map[string]string{}, tasks: map[bool]map[string]int{true: {}, false: {}}}
-	c, err := client.Dial(host.ClientOptions(nil, client.Options{
-		HostPort: env.Address, Namespace: env.Namespace, Logger: quietLog{},
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(seen.intercept)}},
-	}, nil))
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	queue := env.NewTaskQueue()
-	startWorker(t, c, queue, activities.Resources{})
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("1")) }))
-	t.Cleanup(api.Close)
+	c, queue, url := interceptedWorker(t, seen.intercept)
 	const size = 40
 	book := fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: loop}\nworkflow:\n"+
-		"  - {step: fetch, tool: http, url: %q, loop: {collection: \"{{ 1..%d }}\", mode: parallel}}\n", api.URL, size)
+		"  - {step: fetch, tool: http, url: %q, loop: {collection: \"{{ 1..%d }}\", mode: parallel}}\n", url, size)
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
 		workflows.PlaybookWorkflowName, workflows.Input{Name: "loop.yaml", Source: book})
 	require.NoError(t, err)

@@ -3,8 +3,6 @@ package host_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
-	"reprise/activities"
-	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/workflows"
 )
@@ -62,19 +58,9 @@ func (p *polls) intercept(
 // forwards their tasks.
 func TestBothQueuesArePolled(t *testing.T) {
 	t.Parallel()
-	env := testenv.Temporal(t)
 	seen := &polls{open: map[enumspb.TaskQueueKind]int{}}
-	c, err := client.Dial(host.ClientOptions(nil, client.Options{
-		HostPort: env.Address, Namespace: env.Namespace, Logger: quietLog{},
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(seen.intercept)}},
-	}, nil))
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	queue := env.NewTaskQueue()
-	startWorker(t, c, queue, activities.Resources{})
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("1")) }))
-	t.Cleanup(api.Close)
-	book := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: plain}\nworkflow: [{step: fetch, tool: http, url: \"" + api.URL + "\"}]\n"
+	c, queue, url := interceptedWorker(t, seen.intercept)
+	book := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: plain}\nworkflow: [{step: fetch, tool: http, url: \"" + url + "\"}]\n"
 	for i := range 4 {
 		began := time.Now()
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},

@@ -40,18 +40,15 @@ func Wait(t testing.TB, wait func(), what string) {
 // Line reads the next line of what another process or goroutine writes, without its end. It has the limit of Receive.
 func Line(t testing.TB, from *bufio.Reader, what string) string {
 	t.Helper()
-	read := Returned(t, func() (read struct {
-		line string
-		err  error
-	},
-	) {
-		read.line, read.err = from.ReadString('\n')
-		return read
+	var line string
+	err := Returned(t, func() (err error) {
+		line, err = from.ReadString('\n')
+		return err
 	}, what)
-	if read.err != nil {
-		t.Fatalf("read %s: %v, after %q", what, read.err, read.line)
+	if err != nil {
+		t.Fatalf("read %s: %v, after %q", what, err, line)
 	}
-	return strings.TrimSuffix(read.line, "\n")
+	return strings.TrimSuffix(line, "\n")
 }
 
 // Outcome waits for the end of a run or an update, and gives its error. It has the limit of Receive.
