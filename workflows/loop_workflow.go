@@ -221,8 +221,11 @@ const (
 // mayStart reports whether the loop may start another child than those that this history
 // has sent: it is not paused, and the server has started most of those before.
 func (l *loop) mayStart(sent int) bool {
-	if l.controls.IsPaused(l.step.Name) {
+	switch {
+	case l.controls.IsPaused(l.step.Name):
 		return false
+	case sent < firstStarting:
+		return true
 	}
 	starting := 0
 	for _, b := range l.batches {
@@ -230,7 +233,7 @@ func (l *loop) mayStart(sent int) bool {
 			starting++
 		}
 	}
-	return sent < firstStarting || starting < maxStarting
+	return starting < maxStarting
 }
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
