@@ -129,6 +129,9 @@ func (t *Tool) runOn(
 		q := &query{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: maxMessageBytes(t.res)}
 		return q.runAlone(ctx)
 	}
+	if tool.IsReadOnly(ctx) {
+		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
+	}
 	result, err := writeTable(ctx, conn, write)
 	if err == nil && write.Note != nil && t.sweeper.Due(in.Auth) {
 		sqltool.LogSweep(ctx, t.res.Logger, in, sweepLedger(ctx, conn))

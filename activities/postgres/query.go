@@ -30,6 +30,7 @@ type query struct {
 
 	numbered statement.Numbered
 	prepared *pgconn.StatementDescription
+	oids     []uint32 // of its parameters, as they were prepared
 }
 
 // runAlone runs the statement as a transaction of its own, and reads no message
@@ -64,7 +65,11 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	tag, err := q.read(ctx, values, rows)
+	read := q.read
+	if tool.IsReadOnly(ctx) {
+		read = q.readOnly
+	}
+	tag, err := read(ctx, values, rows)
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
@@ -104,7 +109,7 @@ func (q *query) describe(ctx context.Context) error {
 	for {
 		prepared, err := q.conn.Prepare(ctx, "", q.numbered.Text, oids)
 		if err == nil {
-			q.prepared = prepared
+			q.prepared, q.oids = prepared, oids
 			return nil
 		}
 		number, ok := untyped(err)
@@ -193,6 +198,24 @@ func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
 		return false, result.Err
 	}
 	return len(result.Rows) == 1 && string(result.Rows[0][0]) == "t", nil
+}
+
+// readOnly is read in a transaction in which the server refuses to write, and which is rolled back. The words of a
+// statement do not tell whether it writes.
+func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
+	if _, err := q.conn.Exec(ctx, "BEGIN READ ONLY").ReadAll(); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	defer func() {
+		if _, err := q.conn.Exec(ctx, "ROLLBACK").ReadAll(); err != nil {
+			_ = q.conn.Close(ctx)
+		}
+	}()
+	// The transaction's begin has dropped the unnamed statement. Its types are known, so no error aborts the transaction.
+	if _, err := q.conn.Prepare(ctx, "", q.numbered.Text, q.oids); err != nil {
+		return pgconn.CommandTag{}, q.locate(err)
+	}
+	return q.read(ctx, values, rows)
 }
 
 // read runs the prepared statement and collects its rows.

@@ -33,13 +33,15 @@ type database struct {
 	users  *semaphore.Weighted
 	// length bounds a value of what this build writes and reads itself, in bytes.
 	length int64
-	open   atomic.Pointer[openFile] // nil before the first use
+	// readOnly connections change nothing, and do not make the file.
+	readOnly bool
+	open     atomic.Pointer[openFile] // nil before the first use
 	// forgetting are calls whose notes are to be dropped.
 	forgetting forgetting
 }
 
-func newDatabase(path string, length int64) *database {
-	return &database{path: path, length: length, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(maxConns)}
+func newDatabase(path string, length int64, readOnly bool) *database {
+	return &database{path: path, length: length, readOnly: readOnly, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(maxConns)}
 }
 
 // use gives do a connection to the database that is at the path now. What was
@@ -96,7 +98,7 @@ func (f *database) reopen(ctx context.Context) error {
 		}
 		_ = open.close() // whatever is wrong with it, it is not what is wanted
 	}
-	open, err := openFileAt(ctx, f.path)
+	open, err := openFileAt(ctx, f.path, f.readOnly)
 	f.open.Store(open)
 	return err
 }
@@ -125,13 +127,19 @@ type openFile struct {
 	closed bool
 }
 
-func openFileAt(ctx context.Context, path string) (*openFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+func openFileAt(ctx context.Context, path string, readOnly bool) (*openFile, error) {
+	settings := connectionSettings
+	if readOnly {
+		settings = readOnlySettings
+		if _, err := os.Stat(path); err != nil {
+			return nil, tool.ConfigErrorf("the file %q cannot be read: %w", path, err)
+		}
+	} else if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, tool.ConfigErrorf("the directory of %q cannot be made: %w", path, err)
 	}
 	// A URI, because a plain path could not hold a question mark.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
-	db, err := sql.Open("sqlite", uri.String()+connectionSettings)
+	db, err := sql.Open("sqlite", uri.String()+settings)
 	if err != nil {
 		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
 	}

@@ -16,7 +16,7 @@ import (
 // notedFile is a database with a note of each of some calls.
 func notedFile(t *testing.T, calls int) *database {
 	t.Helper()
-	f := newDatabase(filepath.Join(t.TempDir(), "notes.db"), 1<<20)
+	f := newDatabase(filepath.Join(t.TempDir(), "notes.db"), 1<<20, false)
 	t.Cleanup(func() { require.NoError(t, f.close()) })
 	require.NoError(t, f.use(t.Context(), true, func(conn *guardedConn) error {
 		for _, statement := range notesTable.Create {

@@ -21,14 +21,23 @@ import (
 // journal mode needs a lock itself. What a file's schema and its tables of FTS hold is not trusted.
 const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=trusted_schema(0)&_defensive=1"
 
+// readOnlySettings open connections that change nothing: SQLite refuses to write, and does not make the file.
+const readOnlySettings = "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_defensive=1"
+
 // Tool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
 type Tool struct {
 	sqltool.StateTool
 	res     tool.Resources
 	mu      sync.Mutex
-	files   map[string]*database
+	files   map[databaseKey]*database
 	sweeper sqltool.Sweeper
+}
+
+// databaseKey tells apart the connections to a file that may write to it.
+type databaseKey struct {
+	path     string
+	readOnly bool
 }
 
 var (
@@ -39,7 +48,7 @@ var (
 
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	t := &Tool{res: res, files: map[string]*database{}}
+	t := &Tool{res: res, files: map[databaseKey]*database{}}
 	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates}
 	return t
 }
@@ -109,7 +118,11 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	file := t.file(path)
+	readOnly := tool.IsReadOnly(ctx)
+	if readOnly && query == nil {
+		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
+	}
+	file := t.open(databaseKey{path, readOnly})
 	var result interpreter.ToolResult
 	if query == nil {
 		result, err = file.write(ctx, write)
@@ -135,9 +148,9 @@ func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var errs []error
-	for path, file := range t.files {
+	for key, file := range t.files {
 		errs = append(errs, file.close())
-		delete(t.files, path)
+		delete(t.files, key)
 	}
 	return errors.Join(errs...)
 }
@@ -215,12 +228,14 @@ func staysBelow(base, relative, step string) error {
 }
 
 // file gives what is known of a path.
-func (t *Tool) file(path string) *database {
+func (t *Tool) file(path string) *database { return t.open(databaseKey{path: path}) }
+
+func (t *Tool) open(key databaseKey) *database {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.files[path] == nil {
+	if t.files[key] == nil {
 		heap.allow(heapBytes(t.res))
-		t.files[path] = newDatabase(path, sqltool.LargestValue(t.res))
+		t.files[key] = newDatabase(key.path, sqltool.LargestValue(t.res), key.readOnly)
 	}
-	return t.files[path]
+	return t.files[key]
 }

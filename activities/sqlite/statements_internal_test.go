@@ -21,7 +21,7 @@ import (
 func newFile(t *testing.T) (*database, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data.db")
-	f := newDatabase(path, 1<<20)
+	f := newDatabase(path, 1<<20, false)
 	t.Cleanup(func() { require.NoError(t, f.close()) })
 	f.with(t, func(conn *guardedConn) {
 		_, err := conn.exec(t.Context(), "CREATE TABLE t (id INTEGER PRIMARY KEY)")

@@ -3,7 +3,6 @@ package try
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"time"
 
 	"reprise/interpreter/source"
@@ -14,11 +13,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// readingVerbs are the first words of statements that read. WITH may write.
-var readingVerbs = []string{"select", "values", "explain", "show", "table"}
-
-// intoTable finds SELECT … INTO, which makes a table, and locks; explain analyze runs what it explains.
-var intoTable = regexp.MustCompile(`(?i)\binto\b|\bfor\s+(update|share|no\s+key)\b|\banalyze\b`)
+// readingVerbs are the first words of statements that read, as long as the database lets them do no more:
+// tool.ReadOnly. The others are refused before they are sent.
+var readingVerbs = []string{"select", "with", "values", "explain", "show", "table", "pragma"}
 
 // sink shows what a sink would be given, and writes it where that is allowed.
 func (t *trial) sink(ctx context.Context, sink *call.Call) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
@@ -165,6 +166,9 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 	}
 	t.exchanges.begin()
 	began := time.Now()
+	if !t.AllowWrites {
+		ctx = tool.ReadOnly(ctx)
+	}
 	outcome, err := t.catalogue.Attempt(ctx, in)
 	took := time.Since(began)
 	if err != nil {
@@ -214,7 +218,7 @@ func (t *trial) writes(in interpreter.ToolInput) string {
 		}
 	case traits.Dialect != "":
 		node := t.Book.Resolve(t.step.Action).Field(playbook.FieldStatement)
-		if node.Statement() == nil || !slices.Contains(readingVerbs, node.Statement().Verb()) || intoTable.MatchString(node.Raw) {
+		if node.Statement() == nil || !slices.Contains(readingVerbs, node.Statement().Verb()) {
 			return "the statement may change something"
 		}
 	}
