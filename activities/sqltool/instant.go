@@ -28,14 +28,8 @@ func instantBound(value any) (instant string, offset int, ok bool) {
 
 // holdsInstant reports whether a value is a time within those bounds that are times. What is no time is not.
 func (b *bounds) holdsInstant(value any) bool {
-	for _, one := range []struct {
-		bound any
-		holds func(given, bound string) bool
-	}{
-		{b.from, func(given, bound string) bool { return given >= bound }},
-		{b.to, func(given, bound string) bool { return given < bound }},
-	} {
-		bound, offset, isTime := instantBound(one.bound)
+	for _, one := range b.limits() {
+		bound, offset, isTime := instantBound(one.value)
 		if !isTime {
 			continue
 		}

@@ -117,12 +117,12 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 	p := &difference{stage: s, target: target, columns: columns, within: within}
 	switch {
 	case rows == 0 && s.write.staging.deleteMissing:
-		return written, s.missing(ctx, &written, "true")
+		return written, s.missing(ctx, &written, within)
 	case rows == 0:
 		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
 		return written, err
 	case s.write.staging.deleteMissing:
-		return written, s.missing(ctx, &written, p.isGone())
+		return written, s.missing(ctx, &written, within+" AND "+p.isGone())
 	case len(s.write.Key) == 0:
 		return p.all(ctx)
 	}
@@ -137,11 +137,19 @@ func (s *stage) missing(ctx context.Context, written *Written, isGone string) er
 		return err
 	}
 	if most := s.write.staging.maxDelete; float64(gone) > most*float64(s.before) {
-		return stagingError(typeMaxDelete, "%d of the %d rows that table %q had were not read, which is more than max_delete allows (%v): nothing was deleted",
-			gone, s.before, s.write.Shown, most)
+		return stagingError(typeMaxDelete, "%d of the %d rows that table %q had%s were not read, which is more than max_delete allows (%v): nothing was deleted",
+			gone, s.before, s.write.Shown, s.ofBounds(), most)
 	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
 	return err
+}
+
+// ofBounds says of rows that they are those within bounds, "" where all are.
+func (s *stage) ofBounds() string {
+	if s.write.staging.where == nil {
+		return ""
+	}
+	return " of those of replace_where"
 }
 
 // end drops the table beside, and keeps that its rows are published.

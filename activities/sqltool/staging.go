@@ -57,17 +57,36 @@ type staging struct {
 	where                *bounds
 }
 
-// bounds are the rows that are replaced: those whose column is at least from, and less than to.
+// bounds are the rows that are replaced, or deleted where they were not read: those whose column is equals, or at least from, and
+// less than to.
 type bounds struct {
-	column   string
-	from, to any // nil for none
+	column           string
+	equals, from, to any // nil for none
 }
 
 func (b *bounds) text() string {
 	if b == nil {
 		return ""
 	}
-	return expression.Text([]any{b.column, b.from, b.to})
+	return expression.Text([]any{b.column, b.equals, b.from, b.to})
+}
+
+// limit is one comparison that bounds make with their column.
+type limit struct {
+	operator string // of SQL
+	value    any
+	// holds compares instants as texts.
+	holds func(given, value string) bool
+}
+
+// limits are the comparisons that a row has to pass.
+func (b *bounds) limits() []limit {
+	all := []limit{
+		{" = ", b.equals, func(given, value string) bool { return given == value }},
+		{" >= ", b.from, func(given, value string) bool { return given >= value }},
+		{" < ", b.to, func(given, value string) bool { return given < value }},
+	}
+	return slices.DeleteFunc(all, func(one limit) bool { return one.value == nil })
 }
 
 // Staged reports whether what is written is published with the rest of its call or loop.
@@ -145,9 +164,10 @@ func (d *Dialect) StagingTables() []NewTable {
 
 func whereKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that says which rows are replaced."},
-		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value whose rows are replaced; without it there is none."},
-		{Name: "to", Kind: playbook.KindValue, Doc: "The value from which on rows are not replaced; without it there is none."},
+		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that says which rows are replaced, or deleted if they were not read."},
+		{Name: "equals", Kind: playbook.KindValue, Doc: "The one value whose rows these are, such as a tenant. Not used beside from and to."},
+		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value whose rows these are; without it there is none."},
+		{Name: "to", Kind: playbook.KindValue, Doc: "The value from which on rows are others; without it there is none."},
 	}
 }
 
@@ -182,7 +202,7 @@ func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 		says  string
 	}{
 		{s.deleteMissing, w.upsert, "delete_missing needs mode upsert: rows that were not read are identified by their key"},
-		{s.where != nil, w.replace, "replace_where needs mode replace, as it says which rows are replaced"},
+		{s.where != nil, w.replace || s.deleteMissing, "replace_where needs mode replace or delete_missing: true, as it says which rows are replaced or deleted"},
 		{in.Fields["max_delete"].Data != nil, s.deleteMissing, "max_delete needs delete_missing: true, whose deletes it bounds"},
 		{s.allowEmpty, w.replace || s.deleteMissing, "allow_empty needs mode replace or delete_missing: true, as others delete nothing"},
 	} {
@@ -218,16 +238,22 @@ func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
 	if fields["column"] == nil || column == "" {
 		return tool.ConfigErrorf("step %q: replace_where needs column, the column that says which rows are replaced", in.Step)
 	}
-	w.staging.where = &bounds{column: column, from: fields["from"], to: fields["to"]}
+	where := &bounds{column: column, equals: fields["equals"], from: fields["from"], to: fields["to"]}
 	for _, name := range playbook.SortedKeys(fields) {
 		switch fields[name].(type) {
 		case []any, map[string]any:
 			return tool.ConfigErrorf("step %q: %s of replace_where must be one value, this is a %s", in.Step, name, expression.TypeName(fields[name]))
+		case nil: // all rows would be replaced on that side
+			return tool.ConfigErrorf("step %q: %s of replace_where is nil, which bounds nothing; leave it out where that is meant", in.Step, name)
 		}
 	}
-	if w.staging.where.from == nil && w.staging.where.to == nil {
-		return tool.ConfigErrorf("step %q: replace_where needs from, to or both; without it all rows are replaced", in.Step)
+	switch limits := where.limits(); {
+	case len(limits) == 0:
+		return tool.ConfigErrorf("step %q: replace_where needs equals, from or to; without it all rows are replaced", in.Step)
+	case where.equals != nil && len(limits) > 1:
+		return tool.ConfigErrorf("step %q: replace_where has equals beside from or to; write one of the two", in.Step)
 	}
+	w.staging.where = where
 	return nil
 }
 
@@ -396,7 +422,11 @@ func (s *stage) countBefore(ctx context.Context) error {
 	if len(columns) == 0 || err != nil {
 		return err
 	}
-	if s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), "true"); err != nil {
+	within, err := s.within(ctx, thereName+".", s.tx.Dialect().InstantOf)
+	if err != nil {
+		return err
+	}
+	if s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), within); err != nil {
 		return err
 	}
 	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.staging.ID, s.before)
@@ -467,12 +497,8 @@ func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableW
 	if err := s.prepare(ctx, settled); err != nil {
 		return Written{}, settled, err
 	}
-	if where := s.write.staging.where; where != nil && s.tx.Dialect().InstantOf != nil {
-		for i, row := range settled.Rows {
-			if !where.holdsInstant(row[where.column]) {
-				return Written{}, settled, settled.outside(i)
-			}
-		}
+	if err := s.holdInstants(settled); err != nil {
+		return Written{}, settled, err
 	}
 	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
 	beside.number(settled.Rows)
@@ -514,13 +540,18 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	if err := s.prepare(ctx, settled); err != nil {
 		return err
 	}
+	if err := s.holdInstants(s.write); err != nil {
+		return err
+	}
+	columns := s.keyColumns()
 	keys := s.write.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
-	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = s.write.Key, nil, nil, nil, rejected{}
+	keys.tableColumns = settled.tableColumns
+	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = columns, nil, nil, nil, rejected{}
 	keys.lenient = true
 	rows := make([]map[string]any, len(read))
 	for i, row := range read {
-		rows[i] = make(map[string]any, len(s.write.Key)+2)
-		for _, column := range s.write.Key {
+		rows[i] = make(map[string]any, len(columns)+2)
+		for _, column := range columns {
 			rows[i][column] = row[column]
 		}
 	}
@@ -529,7 +560,29 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	if err != nil {
 		return err
 	}
-	return s.leave(ctx, written, s.write.Key)
+	return s.leave(ctx, written, columns)
+}
+
+// keyColumns are what is kept beside the table of rows that were read: their keys, and what says whether they are within bounds.
+func (s *stage) keyColumns() []string {
+	if where := s.write.staging.where; where != nil {
+		return appendNew(s.write.Key, where.column)
+	}
+	return s.write.Key
+}
+
+// holdInstants refuses rows outside of bounds that are times, which SQLite does not compare as such by itself.
+func (s *stage) holdInstants(w *TableWrite) error {
+	where := s.write.staging.where
+	if where == nil || s.tx.Dialect().InstantOf == nil {
+		return nil
+	}
+	for i, row := range w.Rows {
+		if !where.holdsInstant(row[where.column]) {
+			return w.outside(i)
+		}
+	}
+	return nil
 }
 
 // prepare makes the table beside, or has it follow the columns of its target.
@@ -645,7 +698,7 @@ func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
 		d       = s.tx.Dialect()
 	)
 	for _, column := range target.Columns {
-		if w.staging.deleteMissing && !slices.Contains(w.Key, column.Name) {
+		if w.staging.deleteMissing && !slices.Contains(s.keyColumns(), column.Name) {
 			continue
 		}
 		definition := quoteName(column.Name) + " " + column.Type
@@ -683,13 +736,7 @@ func (s *stage) within(ctx context.Context, alias string, instantOf func(string,
 	}
 	column := alias + quoteName(where.column)
 	condition := column + " IS NOT NULL"
-	for _, one := range []struct {
-		operator string
-		value    any
-	}{{" >= ", where.from}, {" < ", where.to}} {
-		if one.value == nil {
-			continue
-		}
+	for _, one := range where.limits() {
 		value, compared := one.value, column
 		if instant, offset, isTime := instantBound(one.value); isTime && d.InstantOf != nil {
 			if instantOf == nil {
@@ -710,21 +757,21 @@ func (s *stage) within(ctx context.Context, alias string, instantOf func(string,
 	return condition, nil
 }
 
+// limitWords are the comparisons of bounds in words.
+var limitWords = map[string]string{" = ": " that are ", " >= ": " from ", " < ": " up to but without "}
+
 // outside is the error of a row that is not among those that are replaced.
 func (w *TableWrite) outside(row int) error {
 	where := w.staging.where
 	limits := ""
-	if where.from != nil {
-		limits += " from " + expression.Text(where.from)
-	}
-	if where.to != nil {
-		limits += " up to but without " + expression.Text(where.to)
+	for _, one := range where.limits() {
+		limits += limitWords[one.operator] + expression.Text(one.value)
 	}
 	value := "nil"
 	if given := w.Rows[row][where.column]; given != nil {
 		value = fmt.Sprintf("%q", tool.CutText(expression.Text(given), 200))
 	}
-	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where replaces those%s", w.Number(row), where.column, value, limits)
+	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where is about those%s", w.Number(row), where.column, value, limits)
 }
 
 // lost is the error of rows that are not there any more.

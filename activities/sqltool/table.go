@@ -65,7 +65,7 @@ func TableFields() []playbook.Field {
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, are left out where the table has such a row, or take the place of all rows of the table."},
 		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
-		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces}, Doc: "Which rows are replaced: those whose column is at least from, and less than to. Others stay, and a row to be written that is not among them is an error."},
+		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Which rows are replaced, or deleted if they were not read: those whose column is equals, or at least from and less than to. Others stay, and a row to be written that is not among them is an error."},
 		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows of the table that the call or loop has not read are deleted once it has completed."},
 		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the rows that the table had which delete_missing may delete, from 0 to 1; more is an error, and nothing is deleted."},
 		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows empties the table; else that is an error, and nothing is deleted."},
@@ -127,7 +127,7 @@ key (what is gone is deleted, what differs is changed, of rows with one key the 
 had stay), else by DELETE and INSERT, which a table that others' foreign keys point at does not allow. A reader sees the old rows or the new. Writers of
 the table wait meanwhile; a transaction of theirs that takes more than 5 s is an error of class retryable. The result has
 rows_affected and rows_deleted. A column that cannot be NULL has its default in rows without a value. replace_where bounds
-what is replaced; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
+what is replaced, and what delete_missing deletes; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
 In SQLite, whose columns have no type for times, bounds that are times are compared as instants with whatever the column has in any zone
 and form; a value without a zone, such as a date, is of the zone of the bound, and what is no time is outside.
 

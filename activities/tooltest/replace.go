@@ -318,10 +318,16 @@ func replaceTwice(s *TableTest) {
 	require.Equal(s, []string{`{"id":1,"word":"two"}`, `{"id":2,"word":"two"}`}, s.Content("id, word"))
 }
 
+// where is a replace_where; nil is left out.
+func where(column string, from, to any) row {
+	bounds := row{"column": column, "from": from, "to": to}
+	maps.DeleteFunc(bounds, func(_ string, value any) bool { return value == nil })
+	return bounds
+}
+
 // replaceBounded: only rows between the bounds are replaced, and others are refused where they are written.
 func replaceBounded(s *TableTest) {
 	s.Create("id bigint, day date, n bigint")
-	where := func(column string, from, to any) row { return row{"column": column, "from": from, "to": to} }
 	for _, key := range []any{nil, "id"} {
 		s.fill(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"}, row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": nil}, row{"id": 5, "day": "2024-01-02"})
 		fields := row{"key": key, "replace_where": where("day", "2024-01-02", "2024-01-03")}
@@ -329,7 +335,7 @@ func replaceBounded(s *TableTest) {
 		load.page(row{"id": 2, "day": "2024-01-02", "n": 1}, row{"id": 9, "day": "2024-01-02", "n": 1})
 		for day, says := range map[any]string{"2024-01-03": `"2024-01-03"`, "2024-01-01": `"2024-01-01"`, nil: "nil"} {
 			object := load.refuse("", row{"id": 6, "day": "2024-01-02"}, row{"id": 7, "day": day})
-			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where replaces those from 2024-01-02 up to but without 2024-01-03")
+			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where is about those from 2024-01-02 up to but without 2024-01-03")
 			require.Equal(s, "outside_replace_where", object.Type)
 		}
 		require.Contains(s, load.refuse("", row{"id": 7}).Message, `row 1: column "day" is nil`)
@@ -359,7 +365,6 @@ func replaceBounded(s *TableTest) {
 // date, is of the zone of the bound.
 func replaceBoundedByTimes(s *TableTest) {
 	s.Create("id bigint, at timestamp with time zone, day date")
-	where := func(column string, from, to any) row { return row{"column": column, "from": from, "to": to} }
 	s.fill(row{"id": 1, "at": "2024-03-30T23:00:00Z"}, row{"id": 2, "at": "2024-03-30T22:59:59.999999Z"}, row{"id": 3, "at": "2024-03-31T23:59:59.999999+02:00"},
 		row{"id": 4, "at": "2024-04-01T00:00:00+02:00"}, row{"id": 5, "at": "2024-03-31 00:00:00.5+01:00"}, row{"id": 6, "at": nil}, row{"id": 7, "at": "2024-03-31T13:00:00-09:00"})
 	load := s.replacing(row{"replace_where": where("at", "2024-03-31T00:00:00+01:00", "2024-04-01T00:00:00+02:00")})
@@ -515,22 +520,57 @@ func deleteMissingOfOtherKeys(s *TableTest) {
 	require.Len(s, s.Content("id"), 7)
 }
 
+// boundedByValue: rows of one tenant are replaced, or deleted where they were not read, and those of others stay.
+func boundedByValue(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, tenant text, n bigint")
+	before := []any{row{"id": 1, "tenant": "a", "n": 1}, row{"id": 2, "tenant": "a", "n": 1}, row{"id": 3, "tenant": "b", "n": 1}, row{"id": 4, "tenant": nil, "n": 1}}
+	bounds := row{"column": "tenant", "equals": "a"}
+	for name, load := range map[string]*load{
+		"replace": s.replacing(row{"replace_where": bounds}), "replace by key": s.replacing(row{"key": "id", "replace_where": bounds}),
+		"delete": s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": bounds}),
+	} {
+		s.fill(before...)
+		object := load.refuse("", row{"id": 1, "tenant": "a", "n": 2}, row{"id": 3, "tenant": "b", "n": 2})
+		require.Equal(s, "outside_replace_where", object.Type, name)
+		require.Contains(s, object.Message, `row 2: column "tenant" is "b", and replace_where is about those that are a`, name)
+		require.Equal(s, "outside_replace_where", load.refuse("", row{"id": 5, "n": 2}).Type, name)
+		load.page(row{"id": 1, "tenant": "a", "n": 2}, row{"id": 6, "tenant": "a", "n": 2})
+		load.publish()
+		require.Equal(s, []string{
+			`{"id":1,"n":2,"tenant":"a"}`, `{"id":3,"n":1,"tenant":"b"}`, `{"id":4,"n":1,"tenant":null}`, `{"id":6,"n":2,"tenant":"a"}`,
+		}, s.Content("id, tenant, n"), name)
+	}
+	s.fill(before...)
+	one := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 0.4, "replace_where": bounds})
+	one.page(row{"id": 1, "tenant": "a", "n": 2})
+	require.Contains(s, one.refuse(interpreter.StagingPublish).Message, "1 of the 2 rows that table \""+s.Table+"\" had of those of replace_where", "a share of the tenant's rows")
+	numbers := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": row{"column": "n", "equals": "1"}})
+	numbers.page(row{"id": 3, "n": 1, "tenant": "b"}, row{"id": 4, "n": 1})
+	require.Equal(s, published(0, 1), numbers.publish(), "compared as numbers; row 1 has n 2")
+	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":4}`}, s.Content("id"))
+	ranged := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "allow_empty": true, "replace_where": where("id", 2, 4)})
+	require.Equal(s, published(0, 1), ranged.publish())
+	require.Equal(s, []string{`{"id":1}`, `{"id":4}`}, s.Content("id"))
+}
+
 // wordsOfReplace: what does not go together is refused.
 func wordsOfReplace(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint")
-	where := row{"column": "at", "from": 1}
 	for says, fields := range map[string]row{
-		"mode replace needs a sink":            {"mode": "replace"},
-		"delete_missing needs a sink":          {"mode": "upsert", "key": "id", "delete_missing": true},
-		"delete_missing needs mode upsert":     {"delete_missing": true},
-		"replace_where needs mode replace":     {"mode": "upsert", "key": "id", "replace_where": where},
-		"max_delete needs delete_missing":      {"mode": "upsert", "key": "id", "max_delete": 0.1},
-		"allow_empty needs mode replace or":    {"allow_empty": true},
-		"replace_where needs from, to or both": {"mode": "replace", "replace_where": row{"column": "at"}},
-		"replace_where needs column":           {"mode": "replace", "replace_where": row{"from": 1}},
-		"from of replace_where must be one":    {"mode": "replace", "replace_where": row{"column": "at", "from": []any{1}}},
-		"it must be a share of the table":      {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 50},
-		"allow_empty must be true or false":    {"mode": "replace", "allow_empty": "perhaps"},
+		"mode replace needs a sink":           {"mode": "replace"},
+		"delete_missing needs a sink":         {"mode": "upsert", "key": "id", "delete_missing": true},
+		"delete_missing needs mode upsert":    {"delete_missing": true},
+		"replace_where needs mode replace":    {"mode": "upsert", "key": "id", "replace_where": where("at", 1, nil)},
+		"to of replace_where is nil":          {"mode": "replace", "replace_where": row{"column": "at", "from": 1, "to": nil}},
+		"equals of replace_where is nil":      {"mode": "replace", "replace_where": row{"column": "at", "equals": nil}},
+		"has equals beside from or to":        {"mode": "replace", "replace_where": row{"column": "at", "equals": 1, "to": 4}},
+		"max_delete needs delete_missing":     {"mode": "upsert", "key": "id", "max_delete": 0.1},
+		"allow_empty needs mode replace or":   {"allow_empty": true},
+		"replace_where needs equals, from or": {"mode": "replace", "replace_where": row{"column": "at"}},
+		"replace_where needs column":          {"mode": "replace", "replace_where": row{"from": 1}},
+		"from of replace_where must be one":   {"mode": "replace", "replace_where": row{"column": "at", "from": []any{1}}},
+		"it must be a share of the table":     {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 50},
+		"allow_empty must be true or false":   {"mode": "replace", "allow_empty": "perhaps"},
 	} {
 		object := s.Refuse(fields, row{"id": 1, "at": 1})
 		require.Contains(s, object.Message, says)
