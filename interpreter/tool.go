@@ -41,6 +41,9 @@ type ToolInput struct {
 	// that are for no host of their own go there and nowhere else, whatever the
 	// pages that follow name. "" is the request at hand.
 	Origin string `json:"origin,omitempty"`
+	// NextURL says that url is that of a next_call. Where it names no host, a path that begins with a slash begins at the host
+	// of the connection, and any other below the connection's path, which it may leave.
+	NextURL bool `json:"next_url,omitempty"`
 	// TimeoutSeconds bounds the attempt; the tool enforces it.
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	OperationKey   string  `json:"operation_key"`

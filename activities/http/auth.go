@@ -164,6 +164,32 @@ func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
 		in.Step, in.Origin, in.Auth, tool.Origin(target))
 }
 
+// complete is a relative address at the connection's host. That of a field begins below the connection's path, with or without
+// a leading slash; that of a next_call is relative to the request before it, which began there.
+func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url.URL, error) {
+	if address.Path == "" {
+		return l.base.ResolveReference(address), nil
+	}
+	folder, below := *l.base, *address
+	if !strings.HasSuffix(folder.Path, "/") {
+		folder = *folder.JoinPath("/")
+	}
+	if in.NextURL {
+		return folder.ResolveReference(&below), nil
+	}
+	below.Path, below.RawPath = strings.TrimLeft(below.Path, "/"), strings.TrimLeft(below.RawPath, "/")
+	if below.Path == "" {
+		folder.RawQuery = below.RawQuery
+		return &folder, nil
+	}
+	target := folder.ResolveReference(&below)
+	if !strings.HasPrefix(target.EscapedPath(), folder.EscapedPath()) {
+		return nil, tool.ConfigErrorf("step %q: url is %q and leads out of %s, where the addresses of connection %q begin; write the whole address",
+			in.Step, address.Path, redacted(l.base), in.Auth)
+	}
+	return target, nil
+}
+
 // apply adds the credentials. A header the author has set wins.
 func (l *credentials) apply(request *http.Request) error {
 	switch {

@@ -116,6 +116,10 @@ credentials to that host only, and url may then be a path. Without a host they
 are for that of the call's first request. A page elsewhere, or a step from https
 to http, is a final error.
 
+A redirect of GET and HEAD is followed, at most 10 times; 307 and 308 repeat any
+request, and a 303 goes on with GET. A 301 or 302 that answers another method would
+lose the body on its way: it is a final error of type redirect with both addresses.
+
 A redirect to another host, port or scheme, and so from https to http, is
 followed with method and URL alone: no credentials, no headers of the author, no
 Idempotency-Key, no Referer, also if it leads back. One that would send a body
@@ -149,7 +153,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		in.Fields = withField(in.Fields, "body", tool.Written(in))
 	}
 	result, err := t.Send(ctx, in, http.MethodPost)
-	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV}, answer.Type) {
+	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err
@@ -223,6 +227,9 @@ func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelC
 		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
 	}
 	defer response.Body.Close()
+	if err := out.unfollowed(response); err != nil {
+		return interpreter.ToolResult{}, err
+	}
 	return t.read(ctx, response, options)
 }
 
@@ -248,28 +255,58 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return http.ErrUseLastResponse
 	}
 	if len(via) > maxRedirects {
-		return redirectErrorf("stopped after 10 redirects from %s", requestPath(out.request))
+		return redirectErrorf(typeRedirects, "stopped after 10 redirects from %s", requestPath(out.request))
+	}
+	if before := via[len(via)-1]; drops(before.Method, next.Response) {
+		return redirectErrorf(typeRedirect, "%s is answered by a redirect (HTTP %d) to %s, which would be followed by a GET without the body; "+
+			"name that address in url", requestPath(before), next.Response.StatusCode, redacted(next.URL))
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
-		return redirectErrorf("the redirect from %s leads to no web address (%s); only http and https are followed",
+		return redirectErrorf(typeRedirects, "the redirect from %s leads to no web address (%s); only http and https are followed",
 			requestPath(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
 	}
 	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
-		return redirectErrorf("the redirect sends the body on from %s to %s, where it is not sent; "+
+		return redirectErrorf(typeRedirects, "the redirect sends the body on from %s to %s, where it is not sent; "+
 			"if it is meant for that host, name it in url", requestPath(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
 	return nil
 }
 
-// maxShownScheme bounds what a message has of a scheme.
-const maxShownScheme = 20
+// drops reports whether clients follow a redirect of a request by a GET without its body, which the server of a 303 alone
+// has asked for (RFC 9110, section 15.4).
+func drops(method string, redirect *http.Response) bool {
+	if method == http.MethodGet || method == http.MethodHead {
+		return false
+	}
+	return redirect.StatusCode == http.StatusMovedPermanently || redirect.StatusCode == http.StatusFound
+}
 
-func redirectErrorf(format string, args ...any) error {
+// unfollowed is the error of a redirect that says nowhere to go.
+func (out *outgoing) unfollowed(response *http.Response) error {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		if out.follow && response.Header.Get("Location") == "" {
+			return redirectErrorf(typeRedirect, "%s is answered by a redirect (HTTP %d) that names no address", requestPath(response.Request), response.StatusCode)
+		}
+	}
+	return nil
+}
+
+const (
+	// maxShownScheme bounds what a message has of a scheme.
+	maxShownScheme = 20
+	// typeRedirect is the type of the error of a redirect that would make another request of this one, and typeRedirects that
+	// of one that is not followed.
+	typeRedirect  = "redirect"
+	typeRedirects = "redirects"
+)
+
+func redirectErrorf(kind, format string, args ...any) error {
 	return &tool.Error{
-		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: "redirects", Message: fmt.Sprintf(format, args...),
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: kind, Message: fmt.Sprintf(format, args...),
 	}
 }

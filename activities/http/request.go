@@ -87,7 +87,9 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 		return nil, tool.ConfigErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
 	}
 	if login.base != nil && target.Host == "" && target.Scheme == "" {
-		target = login.base.ResolveReference(target)
+		if target, err = login.complete(in, target); err != nil {
+			return nil, err
+		}
 	}
 	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
 		return nil, tool.ConfigErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))

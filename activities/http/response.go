@@ -3,11 +3,9 @@ package http
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -51,6 +49,8 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		return interpreter.ToolResult{}, err
 	case format.Unpackable(err) != nil:
 		return interpreter.ToolResult{}, notUnpacked(response, err)
+	case mispacked(response, err) != nil:
+		return interpreter.ToolResult{}, mispacked(response, err)
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
@@ -95,25 +95,18 @@ func flatHeaders(header http.Header) map[string]string {
 // there is memory, and reports whether they were a packed file. It gives what it has
 // read with every error.
 func readBody(ctx context.Context, response *http.Response, limit int64, options format.Options) (_ []byte, packed bool, err error) {
-	var body io.Reader = response.Body
 	most := limit
 	if claimed := response.ContentLength; claimed >= 0 {
 		most = min(claimed, limit)
 	}
-	unpacked := response.Uncompressed
-	// The transport decompresses by itself, unless the author asked for an
-	// encoding.
-	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
-		reader, err := gzip.NewReader(body)
-		if errors.Is(err, io.EOF) {
-			return nil, false, nil // an answer without a body, such as one to HEAD
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		body, most, unpacked = reader, limit, true
+	body, unpacked, err := decoded(response)
+	if err != nil {
+		return nil, false, err
 	}
-	file, packed, err := options.Unpack(body, unpacked)
+	if unpacked {
+		most = limit
+	}
+	file, packed, err := options.Unpack(body, unpacked || response.Uncompressed)
 	if err != nil {
 		return nil, false, err
 	}

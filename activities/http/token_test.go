@@ -256,7 +256,7 @@ func TestOAuth2TokensGoToOneHost(t *testing.T) {
 
 	i := newIssuer(t)
 	other := tooltest.NewRecordingServer(t, "127.0.0.2", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
-	api := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL }))
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusSeeOther, func() string { return other.URL }))
 
 	c := withTokens(t, i.connection(nil))
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))

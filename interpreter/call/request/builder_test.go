@@ -95,6 +95,41 @@ func TestNext(t *testing.T) {
 	require.Equal(t, all, requests.Seen, "what stays with another host is put before the rest again")
 }
 
+// TestNextURL: an address of next_call is relative to the request before, also where only the worker knows where that began.
+func TestNextURL(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		url   string
+		next  []string
+		wants []string
+	}{
+		{"http://x/a/b?q=1", []string{"c", "/d", "?e=1", "//y/f"}, []string{"http://x/a/c", "http://x/d", "http://x/d?e=1", "http://y/f"}},
+		{"items", []string{"?page=2", "?page=3"}, []string{"./items?page=2", "./items?page=3"}},
+		{"/items?page=1", []string{"items?page=2", "./more", "sub/x", "../y/", "z"}, []string{"./items?page=2", "./more", "./sub/x", "./y/", "./y/z"}},
+		{"a/items", []string{"../../v2/b", "../c"}, []string{"./../v2/b", "./../c"}},
+		{"items", []string{"/base/v3/items?page=2", "items?page=3", "?page=4"}, []string{"/base/v3/items?page=2", "/base/v3/items?page=3", "/base/v3/items?page=4"}},
+		{"items", []string{"it:ems"}, []string{"it:ems"}},
+		{"items", []string{"./it:ems", "https://y/b"}, []string{"./it:ems", "https://y/b"}},
+		{"/a%2Fb/c", []string{"d%2Fe"}, []string{"./a%2Fb/d%2Fe"}},
+		{"/", []string{"?a=1"}, []string{"./?a=1"}},
+	} {
+		of := source(t, "    auth: api\n    retry:\n      - {when: true, then: {next_call: {url: \"{{ response.next }}\"}}}\n")
+		of.Action.Field("url").Template, of.Action.Field("url").Value, of.Action.Field("url").Raw = nil, test.url, test.url
+		m := request.Moment{StartedAt: tables.Started, Page: 2}
+		builder, requests := first(t, of, m)
+		for i, address := range test.next {
+			scope := builder.Scope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": address}})
+			next, _, err := builder.Next(&requests, m, &of.Step.Retry[0].Then, scope, tables.NewBudget(), tables.Started)
+			require.NoError(t, err)
+			requests.Use(next)
+			input, err := builder.Input(&requests, m, tables.Started)
+			require.NoError(t, err)
+			require.Equal(t, test.wants[i], input.Fields["url"].Data, "%+v", test)
+			require.True(t, input.NextURL)
+		}
+	}
+}
+
 // TestRestarted: a call that begins again has made no request, and the origin of its first one stays.
 func TestRestarted(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
+	"strings"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -173,10 +175,7 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 	if err != nil {
 		return err
 	}
-	target, err := url.Parse(expression.Text(r.Fields[playbook.FieldURL].Data))
-	if err == nil {
-		target, err = target.Parse(expression.Text(value))
-	}
+	target, err := r.resolve(expression.Text(value))
 	if err != nil {
 		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err
@@ -191,4 +190,50 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 		r.Overlay.Params[key] = expression.Of(nil)
 	}
 	return nil
+}
+
+// hasNextURL reports whether the request's url is that of a next_call.
+func (r *Request) hasNextURL() bool {
+	_, has := r.Overlay.Fields[playbook.FieldURL]
+	return has
+}
+
+// resolve is an address relative to the request's url.
+func (r *Request) resolve(address string) (*url.URL, error) {
+	before, err := url.Parse(expression.Text(r.Fields[playbook.FieldURL].Data))
+	if err != nil {
+		return nil, err
+	}
+	next, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	fromHost := strings.HasPrefix(before.Path, "/") && r.hasNextURL()
+	if before.Host != "" || before.Scheme != "" || next.Host != "" || next.Scheme != "" || fromHost || strings.HasPrefix(next.Path, "/") {
+		return before.ResolveReference(next), nil
+	}
+	return besides(before, next)
+}
+
+// besides is an address relative to one that begins below the path of a connection, which only the worker knows. It does not
+// begin with a slash, and may lead out of that path.
+func besides(before, next *url.URL) (*url.URL, error) {
+	folder, last := path.Split(strings.TrimLeft(before.EscapedPath(), "/"))
+	query := next.RawQuery
+	switch {
+	case next.Path != "":
+		last = next.EscapedPath()
+	case query == "" && !next.ForceQuery:
+		query = before.RawQuery
+	}
+	cleaned := path.Join(folder, last)
+	if cleaned != "" && strings.HasSuffix(last, "/") {
+		cleaned += "/"
+	}
+	below, err := url.Parse("./" + cleaned) // a colon in the first segment is no scheme
+	if err != nil {
+		return nil, err
+	}
+	below.RawQuery, below.Fragment = query, next.Fragment
+	return below, nil
 }

@@ -234,7 +234,7 @@ func (r *Request) target(text string, params map[string]any) ([]any, error) {
 	if r.Auth != "" && r.Origin == "" {
 		host = nil
 	}
-	return []any{host, cmp.Or(plainEscapes(target.EscapedPath()), "/"), pairs, target.Opaque}, nil
+	return []any{host, "/" + strings.TrimPrefix(strings.TrimPrefix(plainEscapes(target.EscapedPath()), "./"), "/"), pairs, target.Opaque}, nil
 }
 
 // hostSent is the host of a URL, with its port where that is not the usual one.

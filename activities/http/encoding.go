@@ -1,0 +1,112 @@
+package http
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// typeEncoding is the type of the error of a body whose Content-Encoding cannot be taken off.
+const typeEncoding = "encoding"
+
+// maxEncodings bounds how often a body may be packed.
+const maxEncodings = 4
+
+// plainEncodings are words of Content-Encoding that say nothing of how a body is packed: what RFC 9110 has for it, and
+// charsets that servers write there by mistake.
+var plainEncodings = []string{"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"}
+
+// decoded takes off what Content-Encoding says, the last first. The transport has taken gzip off by itself, unless the author
+// asked for an encoding; a server may have used another that nobody asked for. done says that something was taken off.
+func decoded(response *http.Response) (body io.Reader, done bool, err error) {
+	body = response.Body
+	words := strings.Split(strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")), ",")
+	if len(words) > maxEncodings {
+		return nil, false, encodingErrorf(response, interpreter.ClassFinal, "has more than %d encodings", maxEncodings)
+	}
+	for _, word := range slices.Backward(words) {
+		if word = strings.TrimSpace(word); slices.Contains(plainEncodings, word) {
+			continue
+		}
+		buffered := bufio.NewReader(body)
+		if _, err := buffered.Peek(1); errors.Is(err, io.EOF) {
+			return buffered, done, nil // an answer without a body, such as one to HEAD
+		}
+		if body, err = decoder(buffered, word); err != nil {
+			return nil, false, err
+		}
+		if body == nil {
+			return nil, false, encodingErrorf(response, interpreter.ClassFinal, "has the Content-Encoding %q, which is none of gzip, deflate and zstd; "+
+				"request one of them in headers, as in Accept-Encoding: gzip", tool.CutText(word, maxShownEncoding))
+		}
+		done = true
+	}
+	return body, done, nil
+}
+
+// maxShownEncoding bounds what a message has of an encoding.
+const maxShownEncoding = 40
+
+// decoder takes off an encoding, nil for one that is not known.
+func decoder(body *bufio.Reader, encoding string) (io.Reader, error) {
+	switch encoding {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(body)
+	case "deflate":
+		return inflater(body)
+	case "zstd":
+		reader, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return reader.IOReadCloser(), nil
+	}
+	return nil, nil
+}
+
+// maxWindow is how far back zstd may refer in a body (RFC 9659).
+const maxWindow = 8 << 20
+
+// inflater reads deflate: a zlib stream, as RFC 9110 has it, or without its frame, as some servers send it.
+func inflater(body *bufio.Reader) (io.Reader, error) {
+	const method, deflate, multiple = 0x0f, 8, 31
+	head, _ := body.Peek(2)
+	if len(head) == 2 && head[0]&method == deflate && (int(head[0])<<8|int(head[1]))%multiple == 0 {
+		return zlib.NewReader(body)
+	}
+	return flate.NewReader(body), nil
+}
+
+// mispacked is the error of a body that is not what its Content-Encoding says, nil for other errors: what is cut short ends early.
+func mispacked(response *http.Response, err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case !response.Uncompressed && response.Header.Get("Content-Encoding") == "":
+		return nil
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum),
+		errors.Is(err, zstd.ErrMagicMismatch), errors.As(err, &corrupt):
+		return encodingErrorf(response, interpreter.ClassRetryable, "is not packed as its Content-Encoding says: %w", err)
+	}
+	return nil
+}
+
+func encodingErrorf(response *http.Response, class interpreter.Class, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &tool.Error{
+		Kind: interpreter.KindHTTP, Class: class, Type: typeEncoding, Status: response.StatusCode,
+		Message: fmt.Sprintf("the body from %s %s", requestLine(response.Request), err),
+		Headers: flatHeaders(response.Header), Err: errors.Unwrap(err),
+	}
+}
