@@ -76,6 +76,8 @@ type LoopResult struct {
 	Partial int `json:"partial,omitempty"`
 	// Incomplete counts the successes that have not read all, truncated ones aside.
 	Incomplete int `json:"incomplete,omitempty"`
+	// Cut is that of the first iteration that has one.
+	Cut *Cut `json:"cut,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget *ErrorObject `json:"budget,omitempty"`
 	// Broken is set when the loop, or a shard of it, was ended from outside.
@@ -126,6 +128,9 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	if result.Status == Partial {
 		l.Partial++
 	}
+	if result.Cut != nil {
+		l.addCut(&Cut{Index: &iteration.Index, Error: result.Cut.Error})
+	}
 	if result.Meta.Truncated {
 		l.Stats.Truncated++
 	} else if result.Meta.Incomplete {
@@ -154,6 +159,7 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	l.Incomplete += shard.Incomplete
 	l.Incremental = l.Incremental.withStates(shard.Incremental)
 	l.Incremental.addPending(shard.Incremental)
+	l.addCut(shard.Cut)
 	for _, warning := range shard.Warnings {
 		l.Warn(warning)
 	}
@@ -162,6 +168,13 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	}
 	if shard.Broken != nil {
 		l.Broken = shard.Broken
+	}
+}
+
+// addCut keeps the first in the collection's order.
+func (l *LoopResult) addCut(cut *Cut) {
+	if cut != nil && (l.Cut == nil || *cut.Index < *l.Cut.Index) {
+		l.Cut = cut
 	}
 }
 
@@ -298,7 +311,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		status = Partial
 	}
 	result := CallResult{
-		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings,
+		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings, Cut: l.Cut,
 		Meta: CallMeta{
 			Attempts: l.Attempts, Pages: l.Pages, Truncated: l.Stats.Truncated > 0,
 			StartedAt: started, EndedAt: ended, Incremental: l.Incremental,

@@ -134,10 +134,20 @@ type CallResult struct {
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Meta     CallMeta         `json:"meta"`
 	Warnings []string         `json:"warnings,omitempty"`
+	// Cut is set where a call that succeeded lacks pages because its policy was exhausted, or an iteration of a
+	// loop does.
+	Cut *Cut `json:"cut,omitempty"`
 	// LoopWarning says how many iterations of a loop failed, "" for none. It is a warning of the run.
 	LoopWarning string `json:"loop_warning,omitempty"`
 	// SinkErrors are the failures of sinks behind a failure, which stays that of the call.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
+}
+
+// Cut says how a policy was exhausted before a call had all pages. Index is the iteration of a loop, nil elsewhere.
+// Kept in workflow history.
+type Cut struct {
+	Index *int        `json:"index,omitempty"`
+	Error ErrorObject `json:"error"`
 }
 
 // CallMeta is the meta of an envelope; kept in workflow history.

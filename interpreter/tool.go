@@ -3,6 +3,7 @@ package interpreter
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -154,6 +155,11 @@ type ToolMeta struct {
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 	// LeftOut is what a table did not get, nil where it gets all.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
+}
+
+// Bodiless reports whether the answer came without a body.
+func (m ToolMeta) Bodiless() bool {
+	return m.Status == http.StatusNoContent || m.Headers["content-length"] == "0"
 }
 
 // RowCounts counts what a table did not get of the rows that were to be written; kept in workflow history.

@@ -240,7 +240,7 @@ func (r *run) notifyPaused(ctx workflow.Context, command CommandInput) {
 	}, failedWith(nil))
 }
 
-// notifyExhausted sends the notices that a policy has used up its attempts in a visit
+// notifyExhausted sends the notices that a policy has used up its attempts or pages in a visit
 // of a step.
 func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	var iterations []interpreter.LoopError
@@ -330,13 +330,13 @@ func (h *herald) listen(ctx workflow.Context) {
 	}
 }
 
-// signalExhausted signals an iteration in which a policy has used up its attempts,
+// signalExhausted signals an iteration in which a policy has used up its attempts or pages,
 // before the loop has ended.
 func (l *loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
 		l.herald.signal(ctx, call.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.input.Task.Visit,
-			Index: &iteration.Index, Status: interpreter.Failed, Attempts: failure.Attempt, Error: failure.Shrunk(),
+			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.Shrunk(),
 		})
 	}
 }

@@ -102,7 +102,9 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 // refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).
 // Nothing of the answer stays but its meta.
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
-	failure, err := c.config.answerFailure(d, c.read().policyScope(), answer)
+	r, policy := c.read(), c.config.Policies[d.Policy-1]
+	scope := r.answerScope(r.policyScope(), policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
+	failure, err := c.config.answerFailure(d, scope, answer)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
 		return
@@ -124,7 +126,8 @@ func (c *Call) afterFailure(d decided) {
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		d.Why += "; " + c.state.Last.Error.Message
-		c.state.Incomplete = true
+		// An ignored failure of a request for a further page is the end of the pages.
+		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil
 		result := c.read().results().success(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {
@@ -177,6 +180,9 @@ func (c *Call) afterSuccess(d decided) {
 	if failure := c.state.addPage(&c.config, d); failure != nil {
 		c.fail(failure, d.now)
 		return
+	}
+	if d.Ruling.Truncated() {
+		c.state.Incomplete = true
 	}
 	switch {
 	case d.Repeats():

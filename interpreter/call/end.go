@@ -35,7 +35,7 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 		return
 	}
 	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incremental(), c.config.Where())...)
-	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && result.Meta.Truncated {
+	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
 		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
 	}
 	published, warnings := c.read().round().End(&c.config.Sinks, result)

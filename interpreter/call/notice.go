@@ -94,7 +94,7 @@ func NoticeFailed(notice *playbook.Sink, failure *interpreter.ErrorObject) strin
 	return fmt.Sprintf("the notice %s was not sent: %s", notice.Place, failure.ShortMessage())
 }
 
-// Exhausted is the error with which a policy has used up its attempts in a step, nil
+// Exhausted is the error with which a policy has used up its attempts or pages in a step, nil
 // where none has: that of its call, or of an iteration, with its index.
 func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
 	if result.Failed() && result.Error.Exhausted {
@@ -104,6 +104,9 @@ func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError
 		if failed.Error != nil && failed.Error.Exhausted {
 			return failed.Error, &failed.Index
 		}
+	}
+	if cut := result.Cut; cut != nil {
+		return &cut.Error, cut.Index
 	}
 	return nil, nil
 }

@@ -39,21 +39,50 @@ func (r results) success(d decided) *interpreter.CallResult {
 		result.Warnings = append(result.Warnings, where+": "+warning)
 	}
 	if d.Ruling.Truncated() {
-		result.Meta.Truncated = true
-		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
-			where, d.Spent, r.config.from(d.Spent), source.Count(s.Successes, "page"), d.Why))
+		r.truncate(result, d)
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
-		if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
-			result.Meta.Truncated = true
-			result.Warnings = append(result.Warnings, fmt.Sprintf(
-				"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
-		} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
-			result.Warnings = append(result.Warnings, fmt.Sprintf(
-				"%s: the page %s; the result may be incomplete", where, lacks))
-		}
+		r.lacks(result)
 	}
 	return result
+}
+
+// truncate says of a success that a policy was exhausted before it had all. What the policy accepts is no partial
+// success, and pages that it accepts are all that was wanted.
+func (r results) truncate(result *interpreter.CallResult, d decided) {
+	then := r.config.Policies.Then(d.Spent)
+	accepted := then.OnExhausted == playbook.ExhaustedSucceed
+	if accepted && d.Ruling == retry.RulingTruncates && then.NextCall != nil {
+		return
+	}
+	warning := fmt.Sprintf("%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
+		r.config.Where(), d.Spent, r.config.from(d.Spent), source.Count(r.state.Successes, "page"), d.Why)
+	result.Meta.Truncated = true
+	result.Warnings = append(result.Warnings, warning)
+	if accepted {
+		return
+	}
+	result.Status = interpreter.Partial
+	result.Cut = &interpreter.Cut{Error: interpreter.ErrorObject{
+		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal, Message: warning, Exhausted: true,
+		Attempt: r.state.Attempts, Page: r.state.lastPage(r.config), Policy: d.Spent,
+	}}
+}
+
+// lacks says of a success what its last page lacks by which a policy asks for more. An answer without a body has
+// neither rows nor members.
+func (r results) lacks(result *interpreter.CallResult) {
+	s, where := r.state, r.config.Where()
+	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
+		return
+	}
+	if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
+		result.Meta.Truncated, result.Status = true, interpreter.Partial
+		result.Warnings = append(result.Warnings, fmt.Sprintf(
+			"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
+	} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
+		result.Warnings = append(result.Warnings, fmt.Sprintf(
+			"%s: the page %s; the result may be incomplete", where, lacks))
+	}
 }
 
 // data is that of a call that succeeds: what the policy that ends it says, what

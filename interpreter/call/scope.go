@@ -3,9 +3,11 @@ package call
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -27,12 +29,38 @@ func (r reader) policyScope() *interpreter.Scope {
 	} else {
 		names["response"], names["page"] = nil, nil
 	}
-	for _, policy := range r.config.Policies {
-		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
-			names[collect.Into] = r.state.Collected.Data
-		}
+	for _, name := range r.config.collectedNames()[1:] {
+		names[name] = r.state.Collected.Data
 	}
 	return scope.With(names)
+}
+
+// answerScope is the scope of a policy's conditions, and of its fail: the page at hand is among those that were
+// collected, as the policy adds it.
+func (r reader) answerScope(scope *interpreter.Scope, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
+	names := r.config.collectedNames()
+	named := slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(names...) })
+	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
+		return scope
+	}
+	keep := func(page any) any { return watermark.WithoutMissing(r.config.incremental(), page) }
+	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, keep)
+	with := make(map[string]any, len(names))
+	for _, name := range names {
+		with[name] = collected
+	}
+	return scope.With(with)
+}
+
+// collectedNames are the names of what was collected.
+func (c *Config) collectedNames() []string {
+	names := []string{playbook.DefaultInto}
+	for _, policy := range c.Policies {
+		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+			names = append(names, collect.Into)
+		}
+	}
+	return names
 }
 
 // envelope is the last outcome as the result of a call.
@@ -77,7 +105,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 	if c.scope == nil {
 		c.scope = c.policyScope()
 	}
-	result, err := node.Truth(c.scope, c.budget)
+	result, err := node.Truth(c.answerScope(c.scope, policy, node), c.budget)
 	c.report(policy, node, word, result, err)
 	if err == nil {
 		return result, nil

@@ -89,7 +89,7 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 }
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
-	accept(key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
+	accept(key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 10,000 for pages, 100 for polls", repeats: true},
 		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()),
 	accept(key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.Delay = &v })),
@@ -107,7 +107,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })),
 	accept(key{name: "max_wait", doc: "longest wait that the other side may request, such as with `Retry-After`; default 1h", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait)),
-	accept(key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated"},
+	accept(key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated, which makes the run at best a partial success"},
 		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
 	accept(key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),

@@ -77,7 +77,7 @@ func (l *legacy) onSuccess() *yaml.Node {
 	p.conditions("while", "when", "error is not defined", afterSuccess)
 	repeats := l.values["while"] != nil || l.values["next_call"] != nil
 	if !p.keep("max_attempts") && repeats {
-		p.maxAttempts(DefaultSuccessAttempts, "")
+		p.maxAttempts(DefaultPolls, "")
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {
 		p.keep(word)

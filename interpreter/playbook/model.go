@@ -486,7 +486,8 @@ const (
 	DefaultMaxWait      = time.Hour
 
 	DefaultFailureAttempts = 3
-	DefaultSuccessAttempts = 100
+	DefaultPages           = 10_000
+	DefaultPolls           = 100 // and pages of the older forms
 	DefaultRestarts        = 1
 
 	// DefaultFailClass is the class of a failure that fail makes of an answer.

@@ -27,7 +27,7 @@ var words = []word{
 	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next", doc: "the error, only after a failure"},
 	{name: "this", where: atAfter, known: "in when, then, sinks, vars and next", doc: "the envelope of the attempt: status, data, error and meta"},
 	{name: "page", where: atWhen | atThen | atThenSink, known: "in the when and then of retry", doc: "the data of this page"},
-	{name: DefaultInto, where: atWhen | atThen | atThenSink, known: "in the when and then of retry", doc: "what was collected so far, also under the name that into gives it"},
+	{name: DefaultInto, where: atWhen | atThen | atThenSink, known: "in the when and then of retry", doc: "what was collected, this page included, also under the name that into gives it"},
 	{name: "_retry", where: atWhen | atThen | atSinks, known: "in when, then and sinks", doc: "the request: its page and attempt from 1, count of all attempts, and the number of the policy"},
 	{name: "result", where: atSinks | atVars | atNext, known: "in sinks, vars and next", doc: "the result of the call, iteration or loop"},
 	{name: "operation_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks", doc: "the key of the request, the same in each attempt"},

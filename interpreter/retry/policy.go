@@ -285,7 +285,10 @@ func (r round) limit() int {
 	if r.outcome.Failed() {
 		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultFailureAttempts)
 	}
-	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultSuccessAttempts)
+	if r.policy.Then.NextCall == nil {
+		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultPolls)
+	}
+	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultPages)
 }
 
 // waitIsNamed reports whether the other side said how long to wait. Such a wait does

@@ -62,6 +62,22 @@ func (p *Pages) Add(
 	return expression.Of(added), nil
 }
 
+// With is what would be collected with a page, if a policy collected it that has this number; without a collect of its
+// own as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
+func (p *Pages) With(policies Policies, number int, page expression.Value, keep func(any) any) any {
+	if policies.Then(number).Collect == nil {
+		number = p.CollectedBy(policies)
+	}
+	if number == 0 {
+		return p.Collected.Data
+	}
+	sum, _, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, keep)
+	if err != nil {
+		return p.Collected.Data
+	}
+	return sum
+}
+
 // CollectedBy is the policy whose collect was used last, else the first that has one;
 // 0 for none.
 func (p *Pages) CollectedBy(policies Policies) int {

@@ -64,13 +64,20 @@ func (r *Request) clone() Request {
 
 // change adds one next_call to the overlay.
 func (r *Request) change(call *playbook.NextCall, scope *interpreter.Scope, budget *expression.Budget) error {
-	var err error
-	if r.Overlay.Params, err = changes(r.Overlay.Params, call.Params, playbook.FieldParams, scope, budget); err != nil {
+	if call.URL != nil {
+		r.showParams()
+	}
+	params, err := changes(call.Params, playbook.FieldParams, scope, budget)
+	if err != nil {
 		return err
 	}
-	if r.Overlay.Headers, err = changes(r.Overlay.Headers, call.Headers, playbook.FieldHeaders, scope, budget); err != nil {
+	r.Overlay.Params = changed(r.Overlay.Params, params, playbook.FieldParams)
+	r.unhideParams(params)
+	headers, err := changes(call.Headers, playbook.FieldHeaders, scope, budget)
+	if err != nil {
 		return err
 	}
+	r.Overlay.Headers = changed(r.Overlay.Headers, headers, playbook.FieldHeaders)
 	if err = r.replace(playbook.FieldMethod, call.Method, scope, budget); err != nil {
 		return err
 	}
@@ -128,25 +135,25 @@ func absent(node *playbook.Node, value any, path string) error {
 	return nil
 }
 
-// changes merges one map of next_call over what earlier ones changed; a literal
-// null removes the key.
-func changes(
-	earlier map[string]expression.Value, node *playbook.Node, field string,
-	scope *interpreter.Scope, budget *expression.Budget,
-) (map[string]expression.Value, error) {
+// changes renders one map of next_call, nil for none.
+func changes(node *playbook.Node, field string, scope *interpreter.Scope, budget *expression.Budget) (map[string]any, error) {
 	if node == nil {
-		return earlier, nil
+		return nil, nil
 	}
-	values, err := present(node, field, scope, budget)
-	if err != nil {
-		return nil, err
+	return present(node, field, scope, budget)
+}
+
+// changed is what earlier ones have changed with one map of next_call merged over it; nil removes the key.
+func changed(earlier map[string]expression.Value, values map[string]any, field string) map[string]expression.Value {
+	if len(values) == 0 {
+		return earlier
 	}
 	merged := playbook.CloneMap(earlier, len(values))
 	for _, key := range playbook.SortedKeys(values) {
 		dropKey(merged, field, key)
 		merged[key] = expression.Of(values[key])
 	}
-	return merged, nil
+	return merged
 }
 
 // replace sets a field for this request and those after it, to null too.
@@ -168,8 +175,8 @@ func (r *Request) set(field string, value any) {
 }
 
 // follow resolves next_call.url against the request before it (RFC 3986,
-// section 5). Its query replaces params of the same name, until a later
-// next_call sets them again.
+// section 5). Its query stands for params of the same name, until a later
+// next_call names another url, or sets them again.
 func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	value, err := node.RenderURL(scope, budget)
 	if err != nil {
@@ -185,10 +192,7 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 		}
 	}
 	r.set(playbook.FieldURL, target.String())
-	r.Overlay.Params = playbook.CloneMap(r.Overlay.Params, 0)
-	for _, key := range playbook.SortedKeys(target.Query()) {
-		r.Overlay.Params[key] = expression.Of(nil)
-	}
+	r.hideParams(playbook.SortedKeys(target.Query()))
 	return nil
 }
 

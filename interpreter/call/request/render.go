@@ -43,6 +43,9 @@ func (r renderer) fields(request *Request, accepts func(*playbook.Node) bool) er
 			return err
 		}
 		request.Fields[field.Key] = expression.Of(value)
+		if field.Key == playbook.FieldParams {
+			request.hideParams(playbook.SortedKeys(request.Overlay.Hidden))
+		}
 	}
 	request.applyOverlay()
 	return nil

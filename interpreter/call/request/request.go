@@ -33,8 +33,10 @@ type Request struct {
 // overlay is the sum of the next_call sections applied so far; kept in
 // workflow history. In Params and Headers nil removes a key.
 type overlay struct {
-	Args    expression.Value            `json:"args,omitzero"`
-	Params  map[string]expression.Value `json:"params,omitempty"`
+	Args   expression.Value            `json:"args,omitzero"`
+	Params map[string]expression.Value `json:"params,omitempty"`
+	// Hidden are params for which the query of the url stands.
+	Hidden  map[string]hiddenParam      `json:"hidden,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
 	// Fields are those that are replaced: url, method and body.
 	Fields map[string]expression.Value `json:"fields,omitempty"`
@@ -44,7 +46,7 @@ type overlay struct {
 
 // IsZero has encoding/json omit an empty overlay.
 func (o overlay) IsZero() bool {
-	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
+	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Hidden) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
 
 // lay merges args over others.
@@ -65,6 +67,7 @@ func (r *Request) deferAnew(secret deferring, path ...string) {
 // applyOverlay lays what next_call changed over the rendered fields.
 func (r *Request) applyOverlay() {
 	r.mergeKeys(playbook.FieldParams, r.Overlay.Params)
+	r.takeHidden()
 	r.mergeKeys(playbook.FieldHeaders, r.Overlay.Headers)
 	for _, name := range playbook.SortedKeys(r.Overlay.Fields) {
 		r.Fields[name] = r.Overlay.Fields[name]

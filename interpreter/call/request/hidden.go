@@ -1,0 +1,83 @@
+package request
+
+import (
+	"slices"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// hiddenParam is what params have under a name that the query of next_call.url has too: the query stands for it
+// until next_call names another url, or the param. Kept in workflow history.
+type hiddenParam struct {
+	Value    *expression.Value      `json:"value,omitempty"` // nil where params have none
+	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
+}
+
+// hideParams has the query of a url stand for params of the same names.
+func (r *Request) hideParams(names []string) {
+	r.Overlay.Hidden = nil
+	if len(names) == 0 {
+		return
+	}
+	r.Overlay.Hidden = make(map[string]hiddenParam, len(names))
+	for _, name := range names {
+		r.Overlay.Hidden[name] = hiddenParam{}
+	}
+}
+
+// showParams ends what hideParams began.
+func (r *Request) showParams() {
+	params := playbook.CloneMap(expression.MapOf(r.Fields[playbook.FieldParams].Data), len(r.Overlay.Hidden))
+	for _, name := range playbook.SortedKeys(r.Overlay.Hidden) {
+		hidden := r.Overlay.Hidden[name]
+		if hidden.Value != nil {
+			params[name] = hidden.Value.Data
+			r.Fields[playbook.FieldParams] = expression.Of(params)
+		}
+		r.Deferred = slices.Concat(r.Deferred, hidden.Deferred)
+	}
+	r.Overlay.Hidden = nil
+}
+
+// unhideParams ends it for params that next_call sets, or removes.
+func (r *Request) unhideParams(set map[string]any) {
+	if len(r.Overlay.Hidden) == 0 {
+		return
+	}
+	r.Overlay.Hidden = playbook.CloneMap(r.Overlay.Hidden, 0)
+	for _, name := range playbook.SortedKeys(set) {
+		delete(r.Overlay.Hidden, name)
+	}
+}
+
+// takeHidden takes out of the params what is hidden, and keeps it for showParams. What has been taken out before,
+// and was not rendered again, stays kept.
+func (r *Request) takeHidden() {
+	if len(r.Overlay.Hidden) == 0 {
+		return
+	}
+	params := playbook.CloneMap(expression.MapOf(r.Fields[playbook.FieldParams].Data), 0)
+	kept := playbook.CloneMap(r.Overlay.Hidden, 0)
+	for _, name := range playbook.SortedKeys(kept) {
+		value, has := params[name]
+		deferred := slices.DeleteFunc(slices.Clone(r.Deferred), func(deferred interpreter.Deferred) bool {
+			return deferred.In != interpreter.InFields || len(deferred.Path) < 2 ||
+				!slices.Equal(deferred.Path[:2], []string{playbook.FieldParams, name})
+		})
+		if !has && len(deferred) == 0 {
+			continue
+		}
+		hidden := hiddenParam{Deferred: deferred}
+		if has {
+			of := expression.Of(value)
+			hidden.Value = &of
+		}
+		kept[name] = hidden
+		delete(params, name)
+		r.Fields[playbook.FieldParams] = expression.Of(params)
+		r.deferNoMore(playbook.FieldParams, name)
+	}
+	r.Overlay.Hidden = kept
+}
