@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,6 +211,8 @@ func TestNotify(t *testing.T) {
 	t.Parallel()
 	const waits = "retry: [{when: error is defined, then: {max_attempts: 2, delay: 1h, jitter: none}}]"
 	const asks = "retry: [{when: error is defined, then: {max_attempts: 1, on_exhausted: pause}}]"
+	const pages = "retry: [{when: response.more, then: {max_attempts: 2, next_call: {params: {page: \"{{ _retry.page }}\"}}}}]"
+	endless := func(i int, _ interpreter.ToolInput) (any, error) { return map[string]any{"more": true, "n": i}, nil }
 	for name, test := range map[string]struct {
 		steps  string
 		answer play
@@ -243,6 +246,21 @@ func TestNotify(t *testing.T) {
 			}, nil, "partial_success",
 			[]any{"exhausted fetch failed HTTP 503   failed", "partial_success  partial_success    partial_success"},
 			hours(1, 2),
+		},
+		"pages that are cut": {
+			"  - {step: fetch, tool: http, url: http://x, " + pages + "}", endless, nil, "partial_success",
+			[]any{"exhausted fetch partial_success " + "step fetch: policy 1 stopped the call after 2 pages (max_attempts reached); the result may be incomplete" + "   partial_success", "partial_success  partial_success    partial_success"},
+			hours(0, 0),
+		},
+		"pages that are cut, and are enough": {
+			"  - {step: fetch, tool: http, url: http://x, " + strings.Replace(pages, "2,", "2, on_exhausted: succeed,", 1) + "}", endless, nil, "completed",
+			[]any{"completed  completed    completed"},
+			hours(0),
+		},
+		"a loop in which pages are cut": {
+			"  - {step: fetch, tool: http, url: http://x, loop: {collection: [1, 2, 3]}, " + pages + "}", endless, nil, "partial_success",
+			[]any{"exhausted fetch partial_success " + "step fetch: policy 1 stopped the call after 2 pages (max_attempts reached); the result may be incomplete" + "   partial_success", "partial_success  partial_success    partial_success"},
+			hours(0, 0),
 		},
 		"cancelled": {
 			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", always(unavailable()),

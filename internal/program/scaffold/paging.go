@@ -394,7 +394,7 @@ func (f *finder) ends(p *paging) {
 		return
 	}
 	if total, has := f.member(totalMembers, isNumber); has {
-		p.when = "len(pages) + len(" + rows + ") < " + expressionOf("response", total.path)
+		p.when = "len(pages) < " + expressionOf("response", total.path)
 		p.says(total.path, testRows+1, testRows+1)
 		return
 	}

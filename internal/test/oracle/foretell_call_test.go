@@ -119,6 +119,7 @@ type predictedCall struct {
 	before  any // the page before, of those that had a next one
 	had     bool
 	partial bool
+	limited bool // a limit has cut it
 }
 
 // ended is how a call ended.
@@ -166,7 +167,7 @@ func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
 	c := &predictedCall{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	e.attempts, e.at = c.all, c.now
-	e.partial, e.collected, e.has = c.partial, c.pages, c.got
+	e.partial, e.collected, e.has = c.partial || c.limited, c.pages, c.got
 	e.count, e.seen = c.page, c.seen(e)
 	return e
 }
@@ -333,6 +334,26 @@ func (c *predictedCall) names(out outcome) scope {
 	return c.scope.with(s)
 }
 
+// asks is what a policy sees that is asked: the page at hand is collected, as the policy collects it, else as the page
+// that ends the call. What cannot be collected is not.
+func (c *predictedCall) asks(p *policy, out outcome) scope {
+	if out.failure != nil {
+		return c.names(out)
+	}
+	by := p.collect
+	if by == nil {
+		by = c.used
+	}
+	if by == nil {
+		by = c.s.collecting()
+	}
+	would := *c
+	if _, failed := would.collects(by, out.data); failed != nil {
+		would.pages = c.pages
+	}
+	return would.names(out)
+}
+
 // decide asks the policies. It gives nil where the call goes on.
 func (c *predictedCall) decide(out outcome) *ended {
 	if out.failure != nil && out.failure.deaf {
@@ -348,8 +369,8 @@ func (c *predictedCall) decide(out outcome) *ended {
 			c.tallies[i].matches = 0
 		}
 	}
-	sc := c.names(out)
 	for i, p := range c.s.retry {
+		sc := c.asks(p, out)
 		if p.stop != nil {
 			stops, err := p.stop.eval(sc)
 			if err != nil {
@@ -405,6 +426,9 @@ func (c *predictedCall) decide(out outcome) *ended {
 func (c *predictedCall) counts(i int, p *policy, out outcome) (time.Duration, bool) {
 	t := &c.tallies[i]
 	count, since, most := &t.successes, &t.polls, 100
+	if p.next != nil {
+		most = 10_000
+	}
 	switch {
 	case out.failure != nil && p.restart:
 		count, since, most = &t.restarts, &t.since, 1

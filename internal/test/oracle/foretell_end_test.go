@@ -11,6 +11,7 @@ import (
 // ends is a call that ends with this outcome; the policy is the one that it matched.
 func (c *predictedCall) ends(out outcome, p *policy) *ended {
 	if out.failure == nil {
+		c.limited = out.cut
 		return c.lastPage(out, p, out.cut)
 	}
 	if p == nil || !p.ignore {
@@ -48,7 +49,8 @@ func (c *predictedCall) exhausted(p *policy, out outcome) *ended {
 		out.failure.exhausted = true
 		return c.failsWith(out, p)
 	case p.next != nil && word != "fail":
-		return c.lastPage(out, p, true)
+		c.limited = word != "succeed"
+		return c.lastPage(out, p, c.limited)
 	case word == "succeed": // what was polled for last is no page
 		return c.succeeds(out, p, true)
 	}
@@ -114,6 +116,7 @@ func (c *predictedCall) written(out outcome, data any, truncated bool) *ended {
 	if out.failure != nil {
 		out = outcome{data: c.last} // it is ignored, or a success by now
 	}
+	out.partial = out.partial || c.limited
 	sc := c.names(out)
 	for i, p := range c.s.retry {
 		if p.sink == nil || p.next == nil && p.collect == nil && !c.tallies[i].matched {

@@ -77,7 +77,7 @@ func (p *predictedRuns) next(run *storyRun) ranOnce {
 		out.status = "failed"
 	case share < 0.5:
 		out.status, out.kind = "failed", "loop"
-	case share < 0.95:
+	case share < 0.95, slices.ContainsFunc(calls, func(c *calling) bool { return c.truncated && c.fails == "" }):
 		out.status = "partial_success"
 	}
 	if out.status != "failed" && run.later {

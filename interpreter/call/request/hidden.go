@@ -8,14 +8,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// hiddenParam is what params have under a name that the query of next_call.url has too: the query stands for it
+// hiddenParam is what params have under a name that the query of next_call.url has too: the query is sent in its place
 // until next_call names another url, or the param. Kept in workflow history.
 type hiddenParam struct {
 	Value    *expression.Value      `json:"value,omitempty"` // nil where params have none
 	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
 }
 
-// hideParams has the query of a url stand for params of the same names.
+// hideParams has the query of a url replace params of the same names.
 func (r *Request) hideParams(names []string) {
 	r.Overlay.Hidden = nil
 	if len(names) == 0 {
@@ -52,9 +52,9 @@ func (r *Request) unhideParams(set map[string]any) {
 	}
 }
 
-// takeHidden takes out of the params what is hidden, and keeps it for showParams. What has been taken out before,
+// removeHidden takes out of the params what is hidden, and keeps it for showParams. What has been taken out before,
 // and was not rendered again, stays kept.
-func (r *Request) takeHidden() {
+func (r *Request) removeHidden() {
 	if len(r.Overlay.Hidden) == 0 {
 		return
 	}

@@ -175,7 +175,7 @@ func (r *Request) set(field string, value any) {
 }
 
 // follow resolves next_call.url against the request before it (RFC 3986,
-// section 5). Its query stands for params of the same name, until a later
+// section 5). Its query replaces params of the same name, until a later
 // next_call names another url, or sets them again.
 func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	value, err := node.RenderURL(scope, budget)

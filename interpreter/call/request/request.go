@@ -35,7 +35,7 @@ type Request struct {
 type overlay struct {
 	Args   expression.Value            `json:"args,omitzero"`
 	Params map[string]expression.Value `json:"params,omitempty"`
-	// Hidden are params for which the query of the url stands.
+	// Hidden are params that the query of the url replaces.
 	Hidden  map[string]hiddenParam      `json:"hidden,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
 	// Fields are those that are replaced: url, method and body.
@@ -67,7 +67,7 @@ func (r *Request) deferAnew(secret deferring, path ...string) {
 // applyOverlay lays what next_call changed over the rendered fields.
 func (r *Request) applyOverlay() {
 	r.mergeKeys(playbook.FieldParams, r.Overlay.Params)
-	r.takeHidden()
+	r.removeHidden()
 	r.mergeKeys(playbook.FieldHeaders, r.Overlay.Headers)
 	for _, name := range playbook.SortedKeys(r.Overlay.Fields) {
 		r.Fields[name] = r.Overlay.Fields[name]
