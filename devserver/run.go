@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	uiversion "github.com/temporalio/ui-server/v2/server/version"
@@ -22,6 +23,9 @@ const (
 // stopLimit bounds a graceful stop. What is not finished by then is cut off,
 // which is safe: SQLite recovers committed work from its log.
 const stopLimit = 5 * time.Second
+
+// private keeps all files that the server makes from other users: they hold the histories of runs.
+const private = 0o077
 
 // run is main with the world passed in. It returns the exit status, and comes
 // back when ctx is done or when the server cannot start.
@@ -39,6 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	opts.key = os.Getenv(keyVariable)
+	syscall.Umask(private)
 	if err := serve(ctx, opts, stdout, stderr); err != nil {
 		_, _ = fmt.Fprintf(stderr, "devserver: %v\n", err)
 		return exitError

@@ -102,6 +102,9 @@ func TestAFileKeepsRunsAndGainsAttributes(t *testing.T) {
 	log, err := os.Stat(file + "-wal")
 	require.NoError(t, err)
 	require.Zero(t, log.Size(), "the file alone holds everything")
+	kept, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), kept.Mode().Perm(), "no other user reads histories")
 
 	second := startProcess(t, "--port", "0", "--headless", "--db-filename", file, "--search-attribute", "Team=Keyword")
 	c := dial(t, second.server)

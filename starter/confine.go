@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"reprise/internal/base/regular"
 )
 
 // confinement keeps what is read within a folder. A nil one reads anywhere.
@@ -36,13 +38,13 @@ func confineTo(folder string) (*confinement, error) {
 // operating system's rules for the whole path, so that none can be exchanged meanwhile.
 func (c *confinement) open(path string) (*os.File, error) {
 	if c == nil {
-		return os.Open(path) //nolint:gosec // the user says which
+		return regular.Open(path)
 	}
 	local, err := c.local(path)
 	if err != nil {
 		return nil, err
 	}
-	return c.root.Open(local)
+	return regular.OpenIn(c.root, local)
 }
 
 // local is a path below the folder.

@@ -63,7 +63,7 @@ func localText(dbFile, suffix string, random func() string) (string, error) {
 
 // newKeyFile writes a new key, or gives that of another process which was faster.
 func newKeyFile(path, key string) ([]byte, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	made, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")

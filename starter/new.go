@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/regular"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/scaffold"
 	"reprise/interpreter/lists"
@@ -231,7 +232,7 @@ const mostOperations = 10
 
 // readDocument reads a file of a bounded size.
 func readDocument(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ const storePrefix = "payloads-"
 // system's. It is locked for as long as this process lives, so that another one
 // sees whether anybody needs it.
 func temporaryStore() (path string, remove func(), err error) {
-	_ = os.MkdirAll(stateDir, 0o750)
+	_ = os.MkdirAll(stateDir, 0o700)
 	if all, err := lockDirectory(stateDir, 0); err == nil {
 		defer all.Close() // until the new one is locked
 	}

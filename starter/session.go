@@ -372,7 +372,7 @@ func openWorkerLog() (*slog.Logger, func()) {
 	if info, err := os.Stat(workerLogPath()); err == nil && info.Size() > most {
 		flags |= os.O_TRUNC
 	}
-	_ = os.MkdirAll(stateDir, 0o750)
+	_ = os.MkdirAll(stateDir, 0o700)
 	file, err := os.OpenFile(workerLogPath(), flags, 0o600)
 	if err != nil {
 		return slog.New(slog.DiscardHandler), func() {}

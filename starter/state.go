@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/program/localserver"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.
@@ -42,7 +43,7 @@ func statePath() string { return filepath.Join(stateDir, "dev.json") }
 func (s devState) write() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
-		err = os.MkdirAll(stateDir, 0o750)
+		err = os.MkdirAll(stateDir, 0o700)
 	}
 	if err == nil {
 		err = replaceFile(statePath(), append(data, '\n'), 0o600)
@@ -64,14 +65,17 @@ func readState() (devState, error) { return readStateFile(statePath()) }
 
 func readStateFile(path string) (devState, error) {
 	var state devState
-	data, err := os.ReadFile(path)
+	data, err := localserver.ReadOwn(path)
 	if err != nil {
 		return devState{}, err
 	}
 	if err := json.Unmarshal(data, &state); err != nil {
 		return devState{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	return state, nil
+	if state.Address == "" {
+		return state, nil
+	}
+	return state, localserver.CheckLoopback(path, state.Address)
 }
 
 // devInParent finds a `starter dev` that runs in a parent of the working directory. It
@@ -109,6 +113,9 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 	state, err := readState()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
+	}
+	if errors.Is(err, localserver.ErrForeign) {
+		return nil, withStatus(exitUsage, err)
 	}
 	if err == nil && state.Address != "" {
 		state.Namespace = cmp.Or(namespace, state.Namespace)

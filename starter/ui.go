@@ -112,7 +112,7 @@ func (a *app) ui(options *uiOptions) error {
 			return fmt.Errorf("listen on --listen %s: %w", options.listen, err)
 		}
 		if access.UserHeader == "" && access.Holder == nil {
-			access.Key = cmp.Or(ui.KeyOf(s.key), rand.Text())
+			access.Key = cmp.Or(ui.KeyOf(s.key, access.ReadOnly), rand.Text())
 		}
 		page := a.newPage(s, listener, access, options.playbooks, options.hosts)
 		_, _ = fmt.Fprintf(a.Out, "Runs: %s\nCtrl-C stops it.\n", page.link)
@@ -134,7 +134,7 @@ func (a *app) startPage(s *session, port int, folder string) (page, error) {
 	if err != nil {
 		return page{}, fmt.Errorf("listen for the page of runs: %w", err)
 	}
-	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key), Owner: whoami()}, folder, nil)
+	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key, false), Owner: whoami()}, folder, nil)
 	started.stop = beside(context.Background(), func(ctx context.Context) { _ = started.server.Serve(ctx, listener) })
 	return started, nil
 }

@@ -181,16 +181,25 @@ func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, erro
 	if err != nil {
 		return "", err
 	}
-	// What is of another kind may be a secret, and would become a file's name.
-	path, found := strings.CutPrefix(connection, "sqlite:")
-	path = strings.TrimPrefix(path, "//")
-	if !found || path == "" || strings.ContainsRune(path, 0) || strings.Contains(path, ":memory:") {
+	path, isFile := FileOf(connection)
+	if !isFile {
 		return "", tool.ConfigErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
 	}
-	return filepath.Clean(path), nil
+	return path, nil
+}
+
+// FileOf is the path of the file that a connection names, absolute or relative to the worker's directory; false where it
+// names none. What is of another kind may be a secret, and would become a file's name.
+func FileOf(connection string) (path string, isFile bool) {
+	path, isFile = strings.CutPrefix(connection, "sqlite:")
+	path = strings.TrimPrefix(path, "//")
+	if !isFile || path == "" || strings.ContainsRune(path, 0) || strings.Contains(path, ":memory:") {
+		return "", false
+	}
+	return filepath.Clean(path), true
 }
 
 func localPath(base, path, step string) (string, error) {

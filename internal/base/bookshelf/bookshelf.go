@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"reprise/internal/base/regular"
 	"reprise/interpreter/playbook"
 )
 
@@ -39,18 +40,18 @@ func ReadFile(folder, file string) ([]byte, error) {
 		return nil, fmt.Errorf("open the folder of playbooks: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	info, err := root.Stat(file)
+	opened, err := regular.OpenIn(root, file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrUnknown, file)
+	}
+	defer func() { _ = opened.Close() }()
+	info, err := opened.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, file)
 	}
 	if info.Size() > playbook.MaxFileBytes {
 		return nil, fmt.Errorf("%s has %d bytes, more than the %d of a playbook", file, info.Size(), playbook.MaxFileBytes)
 	}
-	opened, err := root.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read a playbook: %w", err)
-	}
-	defer func() { _ = opened.Close() }()
 	text, err := io.ReadAll(io.LimitReader(opened, playbook.MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read a playbook: %w", err)

@@ -24,6 +24,22 @@ func TestTheServerKeptUpHere(t *testing.T) {
 	} {
 		require.Equal(t, same, localserver.KeptAt(address) != localserver.ServerFile{}, address)
 	}
+	require.NoError(t, os.Chmod(".reprise/dev.json", 0o640)) //nolint:gosec // what others may read is refused
+	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+	_, err := localserver.ReadOwn(".reprise/dev.json")
+	require.ErrorIs(t, err, localserver.ErrForeign)
+	require.NoError(t, os.Rename(".reprise/dev.json", ".reprise/other.json"))
+	require.NoError(t, os.Symlink("other.json", ".reprise/dev.json"))
+	_, err = localserver.ReadOwn(".reprise/dev.json")
+	require.ErrorIs(t, err, localserver.ErrForeign)
+	require.NoError(t, os.Remove(".reprise/dev.json"))
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.WriteFile(".reprise/dev.json", []byte(state), 0o600))
+		require.NoError(t, os.Chown(".reprise/dev.json", 65534, -1))
+		_, err = localserver.ReadOwn(".reprise/dev.json")
+		require.ErrorIs(t, err, localserver.ErrForeign)
+		require.NoError(t, os.Remove(".reprise/dev.json"))
+	}
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte("{"), 0o600))
 	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
 }

@@ -75,7 +75,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	options.Namespace = cmp.Or(options.Namespace, connect.DefaultNamespace)
 	if options.DBFile != "" {
-		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o750); err != nil {
+		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of %s: %w", options.DBFile, err)
 		}
 	}
@@ -253,9 +253,9 @@ type ServerFile struct {
 }
 
 // KeptAt is the server of `starter dev` if that is the one at the given address,
-// else the zero value.
+// else the zero value. The key of a file that is another user's is not sent.
 func KeptAt(address string) ServerFile {
-	data, err := os.ReadFile(filepath.Join(".reprise", "dev.json"))
+	data, err := ReadOwn(filepath.Join(".reprise", "dev.json"))
 	if err != nil {
 		return ServerFile{}
 	}

@@ -1,7 +1,6 @@
 package lsp
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"reprise/internal/base/regular"
 	"reprise/internal/program/recording"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -113,7 +113,7 @@ func (d *document) answers(step string) []any {
 	}
 	path := d.at.Filename()
 	path = strings.TrimSuffix(path, filepath.Ext(path)) + playbook.TestSuffix
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err != nil || len(text) > mostBytes {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reprise/activities"
+	"reprise/activities/sqlite"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -159,16 +160,15 @@ func (s *stage) fence(in interpreter.ToolInput) error {
 	where := expression.Text(in.Fields["path"].Data)
 	if in.Auth != "" {
 		url := in.Auth
-		if !strings.HasPrefix(url, "sqlite:") {
+		if tool.IsConnectionName(url) {
 			url, _ = s.test.Connections[in.Auth].(string)
 		}
-		where = strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
+		var isFile bool
+		if where, isFile = sqlite.FileOf(url); !isFile {
+			return nil // the tool refuses it
+		}
 	}
-	if where == ":memory:" || where == "" {
-		return nil
-	}
-	where, _, _ = strings.Cut(where, "?")
-	if !filepath.IsLocal(filepath.FromSlash(where)) {
+	if where != "" && !filepath.IsLocal(where) {
 		return tool.ConfigErrorf("step %q: a test writes only into a folder of its own, and %q is outside; give the test a workload or a connection with a relative path", in.Step, where)
 	}
 	return nil

@@ -6,9 +6,9 @@ package recording
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
+	"reprise/internal/base/regular"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -83,7 +83,7 @@ func (r *Recording) Add(step string, entry Entry) {
 
 // Load reads a file. The error has all problems of the file with their lines.
 func Load(path string) (*Recording, error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the recording: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"reprise/internal/base/regular"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -97,7 +98,7 @@ func (c *Callers) refresh() error {
 	if state.size > mostCallers {
 		return fmt.Errorf("read the callers: %s has more than %d bytes", c.path, mostCallers)
 	}
-	text, err := os.ReadFile(c.path)
+	text, err := regular.Read(c.path)
 	if err != nil {
 		return fmt.Errorf("read the callers: %w", err)
 	}

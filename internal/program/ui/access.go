@@ -44,12 +44,16 @@ type Access struct {
 }
 
 // KeyOf derives the key of the pages from that of a local server, which no address
-// should hold.
-func KeyOf(key string) string {
+// should hold. The key of pages that are read-only opens no others.
+func KeyOf(key string, readOnly bool) string {
+	purpose := "web page"
+	if readOnly {
+		purpose = "web page, read-only"
+	}
 	if key == "" {
 		return ""
 	}
-	return sign([]byte(key), "web page")
+	return sign([]byte(key), purpose)
 }
 
 func sign(secret []byte, text string) string {

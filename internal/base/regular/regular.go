@@ -1,0 +1,53 @@
+// Package regular opens files that somebody names: a pipe, a socket or a device in the place of a file could keep a
+// command waiting without end, and is refused.
+package regular
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// withoutWaiting opens a pipe that has no writer at once.
+const withoutWaiting = os.O_RDONLY | syscall.O_NONBLOCK
+
+// Open opens a regular file, or a folder, for reading.
+func Open(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, withoutWaiting, 0)
+	if err != nil {
+		return nil, err
+	}
+	return checked(file, path)
+}
+
+// OpenIn opens a path within a root, as Open does.
+func OpenIn(root *os.Root, path string) (*os.File, error) {
+	file, err := root.OpenFile(path, withoutWaiting, 0)
+	if err != nil {
+		return nil, err
+	}
+	return checked(file, path)
+}
+
+func checked(file *os.File, path string) (*os.File, error) {
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = fmt.Errorf("%s is no regular file, but a pipe, a socket or a device; - is standard input where a command reads it", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// Read reads a regular file as a whole.
+func Read(path string) ([]byte, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(file)
+}
