@@ -81,6 +81,8 @@ type ToolInput struct {
 	// State is what the write does to the state that its call keeps between runs; nil where
 	// it keeps none, or not where the sink writes to.
 	State *incremental.StateWrite `json:"state,omitempty"`
+	// Cursor is that of the rows which a sink writes, nil for none.
+	Cursor *incremental.CursorField `json:"cursor,omitempty"`
 	// Staging is set where what is written is published at the end of the call or loop.
 	Staging *Staging `json:"staging,omitempty"`
 	// Sinks are the connections of what the call may write to, in its first attempt: one that its worker does not have fails

@@ -32,6 +32,10 @@ func (plannedTable) Change(context.Context, *sqltool.TableWrite, func() error) e
 	return errNotAtOnce
 }
 
+func (plannedTable) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) {
+	return false, errNotAtOnce
+}
+
 func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column, []any) ([]int, error) {
 	return nil, errNotAtOnce
 }

@@ -134,7 +134,11 @@ func (t *tableTx) check(ctx context.Context, w *sqltool.TableWrite) error {
 // write to it where INSERT refuses to. A column has no base where its length or precision may change how a text is read,
 // as that of interval does.
 func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
-	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
+	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce((
+				WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
+					SELECT d.oid, d.typtype, d.typbasetype FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
+				SELECT CASE typtype WHEN 'e' THEN 'text' ELSE format_type(oid, -1) END FROM base WHERE typtype <> 'd' AND t.typtype IN ('d', 'e')
+			), ''),
 			CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
 				WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2
 				WHEN b.typcategory = 'A' AND e.typtype IN ('b', 'e', 'r', 'm') AND e.typdelim = ',' AND e.typcategory <> 'A'
@@ -164,7 +168,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				column sqltool.Column
 				form   columnForm
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
 			t.target.forms[column.Name] = form

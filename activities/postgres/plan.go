@@ -68,18 +68,19 @@ func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
 	if len(w.Table) > 1 {
 		schema = w.Table[len(w.Table)-2]
 	}
-	var exists, allowed bool
-	const describe = `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'CREATE'), false)
+	var exists, allowed, makes bool
+	const describe = `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'CREATE'), false), has_database_privilege(current_database(), 'CREATE')
 		FROM (SELECT CASE WHEN $1 = '' THEN current_schema() ELSE $1 END AS name) AS s LEFT JOIN pg_namespace n ON n.nspname = s.name`
-	if err := tx.QueryRow(ctx, describe, schema).Scan(&exists, &allowed); err != nil {
+	if err := tx.QueryRow(ctx, describe, schema).Scan(&exists, &allowed, &makes); err != nil {
 		return err
 	}
 	switch {
 	case !exists && schema == "":
 		return tool.Errorf("table %q cannot be made: no schema of search_path exists", w.Shown)
-	case !exists:
-		return tool.Errorf("table %q cannot be made: there is no schema %q; create it first", w.Shown, schema)
-	case !allowed:
+	case !exists && !makes:
+		return tool.Errorf("table %q cannot be made: there is no schema %q, and the user of connection %q may not make one; create it first, or grant CREATE on the database",
+			w.Shown, schema, in.Auth)
+	case exists && !allowed:
 		return tool.Errorf("table %q cannot be made: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, in.Auth)
 	}
 	return nil

@@ -351,17 +351,17 @@ func TestPostgresTableProblems(t *testing.T) {
 	db.Exec(t, "CREATE TABLE people (id int PRIMARY KEY, name text, age int)")
 
 	for says, in := range map[string]interpreter.ToolInput{
-		`has no column "nmae": did you mean "name"?`:                                           pg.Rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
-		`has no column "zzzzzz": it has id, name, age`:                                         pg.Rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
-		`row 2 for table "people" is a number`:                                                 pg.Rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
-		`row 1 for table "people" has no "id", which is the key`:                               pg.Rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
-		`mode upsert needs key`:                                                                pg.Rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
-		`table is "a..b"`:                                                                      pg.Rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
-		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`:              pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
-		`there is nothing to write`:                                                            {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
-		`row 1 for table "people" is an empty map`:                                             pg.Rows(map[string]any{"table": "people"}, map[string]any{}),
-		`table "people\"; drop table people; --" does not exist`:                               pg.Rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
-		`writing 1 rows to table "people": row 1, column "age": invalid input syntax for type`: pg.Rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
+		`has no column "nmae": did you mean "name"?`:                                         pg.Rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
+		`has no column "zzzzzz": it has id, name, age`:                                       pg.Rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
+		`row 2 for table "people" is a number`:                                               pg.Rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
+		`row 1 for table "people" has no "id", which is the key`:                             pg.Rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
+		`mode upsert needs key`:                                                              pg.Rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
+		`table is "a..b"`:                                                                    pg.Rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
+		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`:            pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
+		`there is nothing to write`:                                                          {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
+		`row 1 for table "people" is an empty map`:                                           pg.Rows(map[string]any{"table": "people"}, map[string]any{}),
+		`table "people\"; drop table people; --" does not exist`:                             pg.Rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
+		`writing 1 rows to table "people": row 1, column "age": "old" is not the plain form`: pg.Rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
 	} {
 		object := pg.Fail(t, in)
 		require.Equal(t, interpreter.ClassFinal, object.Class)

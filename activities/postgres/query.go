@@ -174,6 +174,12 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 			}
 			looked = true
 		}
+		if oid == pgtype.TimestampOID || isArray && element == pgtype.TimestampOID {
+			var problem string
+			if value, problem = sqltool.InUTC(value); problem != "" {
+				return nil, tool.Errorf("template %d of the statement: %q %s", index+1, expression.Text(q.sql.Values[index]), problem)
+			}
+		}
 		text, err := parameterText(value, isArray, element)
 		if err != nil {
 			return nil, err

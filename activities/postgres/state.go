@@ -20,7 +20,8 @@ var dialect = &sqltool.Dialect{
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
-	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
+	KindOf: sqltool.KindOfType, ReaderOf: sqltool.ReaderOfType, IsTextual: isTextual, Mismatch: invalidText, NotOlder: notOlder,
+	InstantOf: instantExpression, InstantLiteral: instantLiteral, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
 	NameProblem: sqltool.PostgresName,
 	ShareRow:    " FOR KEY SHARE", LockRow: " FOR UPDATE", LockFree: " FOR UPDATE SKIP LOCKED",
 	Ago:          func(seconds int) string { return "(now() - interval '" + strconv.Itoa(seconds) + " seconds')" },
@@ -30,6 +31,9 @@ var dialect = &sqltool.Dialect{
 		return "ROW(" + strings.Join(there, ", ") + ")::record OPERATOR(pg_catalog.*<>) ROW(" + strings.Join(given, ", ") + ")::record"
 	},
 }
+
+// invalidText is the SQLSTATE of a text that a type cannot read.
+const invalidText = "22P02"
 
 // stateTx is a transaction for states.
 type stateTx struct{ tx pgx.Tx }

@@ -220,6 +220,24 @@ const changeLock = 0x72657072
 // changeWait is how long a change waits for other transactions.
 const changeWait = "5s"
 
+// LacksSchema finds out whether there is a schema. CREATE SCHEMA IF NOT EXISTS needs the right to make one where it exists too, and fails
+// where another transaction has made it meanwhile.
+func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks bool, err error) {
+	const (
+		find = "SELECT NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
+		lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))"
+	)
+	schema := w.Table[len(w.Table)-2]
+	if err = t.tx.QueryRow(ctx, find, schema).Scan(&lacks); err != nil || !lacks {
+		return false, err
+	}
+	if _, err := t.Exec(ctx, lock, int32(changeLock), schema+"."); err != nil {
+		return false, err
+	}
+	err = t.tx.QueryRow(ctx, find, schema).Scan(&lacks)
+	return lacks, err
+}
+
 // Change changes the table. Others that change one of its name wait.
 func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
 	var before string
@@ -339,6 +357,9 @@ func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 			if pg.Code == "42501" { // insufficient_privilege
 				own.Message += "; rows that are published together are staged in a table of their own: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
 			}
+		}
+		if pg.Code == "42501" && w.MakesSchema() {
+			own.Message += "; the user needs CREATE on the database to make the schema: grant it, or create the schema first and grant the user CREATE and USAGE on it"
 		}
 		if pg.Code == "42P10" {
 			own.Message += fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))

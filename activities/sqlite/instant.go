@@ -6,10 +6,15 @@ import (
 	"modernc.org/sqlite"
 
 	"reprise/activities/sqltool"
+	"reprise/interpreter/incremental"
 )
 
-// instantFunction is the function by which tables are asked for times, whose texts SQLite compares by their characters.
-const instantFunction = "reprise_instant"
+// The functions by which tables are asked for times, whose texts SQLite compares by their characters, and whether a value is not older than
+// another.
+const (
+	instantFunction  = "reprise_instant"
+	notOlderFunction = "reprise_not_older"
+)
 
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction(instantFunction, 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
@@ -20,4 +25,25 @@ func init() {
 		}
 		return nil, nil
 	})
+	sqlite.MustRegisterDeterministicScalarFunction(notOlderFunction, 3, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		as, isType := args[2].(string)
+		if args[0] == nil || args[1] == nil || !isType {
+			return nil, nil
+		}
+		if sqltool.CompareCursors(incremental.CursorType(as), stored(args[0]), stored(args[1])) < 0 {
+			return int64(0), nil
+		}
+		return int64(1), nil
+	})
+}
+
+// stored is a value that a table has as expressions have it.
+func stored(value driver.Value) any {
+	switch value := value.(type) {
+	case int64:
+		return int(value)
+	case []byte:
+		return string(value)
+	}
+	return value
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"reprise/activities/sqltool"
 	"reprise/interpreter"
@@ -18,7 +19,11 @@ var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 	Least: "min", Greatest: "max",
 	TimeText: func(column string) string { return column },
-	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY", Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
+	KindOf:   sqltool.KindOfDeclared, ReaderOf: sqltool.ReaderOfDeclared, IsTextual: func(string) bool { return true }, Mismatch: "SQLITE_MISMATCH",
+	NotOlder: func(given, there string, as incremental.CursorType) string {
+		return notOlderFunction + "(" + given + ", " + there + ", '" + string(as) + "')"
+	},
+	Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
 	Ago: func(seconds int) string {
 		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
 	},
@@ -26,6 +31,7 @@ var dialect = &sqltool.Dialect{
 	InstantOf: func(text string, offset int) string {
 		return instantFunction + "(" + text + ", " + strconv.Itoa(offset) + ")"
 	},
+	InstantLiteral: func(at time.Time) string { return "'" + sqltool.InstantText(at) + "'" },
 	Differ: func(there, given []string) string {
 		pairs := make([]string, len(there))
 		for i, column := range there {

@@ -96,6 +96,9 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 	return deleted, nil
 }
 
+// LacksSchema gives false: the schemas of SQLite are files.
+func (tableTx) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) { return false, nil }
+
 // Change changes the table. The transaction has the file to itself.
 func (tableTx) Change(_ context.Context, _ *sqltool.TableWrite, change func() error) error {
 	return change()

@@ -2,6 +2,7 @@ package sqltool
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,8 @@ import (
 type Column struct {
 	Name string
 	Type string // as the database has it
+	// Base is the type by which the database reads values: of a domain the one that it is of, of others "".
+	Base string
 	// ReadOnly says that the database makes the values itself.
 	ReadOnly bool
 }
@@ -26,11 +29,17 @@ const (
 	kindReal
 	kindDouble
 	kindBoolean
-	kindInstant
+	kindInstant   // with an offset, or text with any
+	kindTimestamp // without one
+	kindDate
+	kindClock   // a time of day without an offset
 	kindVarchar // of a limited length
 	kindText
 	kindJSON
 )
+
+// isTime reports whether the kind's values are points in time.
+func (k ColumnKind) isTime() bool { return k >= kindInstant && k <= kindDate }
 
 func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
@@ -39,6 +48,9 @@ type TableTx interface {
 	StateTx
 	// Columns are the columns of the table in order, none if there is no such table.
 	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
+	// LacksSchema reports whether the table has a schema that is not there and can be made. Until the transaction ends nobody else
+	// makes it.
+	LacksSchema(ctx context.Context, w *TableWrite) (bool, error)
 	// Change runs what changes the table, while nobody else changes it so.
 	Change(ctx context.Context, w *TableWrite, change func() error) error
 	// Misfits are the numbers of those values that the column does not hold.
@@ -95,18 +107,41 @@ func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Col
 		return nil, nil, err
 	}
 	dialect, settled := tx.Dialect(), *w
-	settled.codePoints, settled.instantOf = dialect.CodePoints, dialect.InstantOf
-	settled.sequenceKind = dialect.KindOf(settled.typeOf(dialect, settled.sequence))
-	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == w.sequence }); i >= 0 {
-		settled.sequenceKind = dialect.KindOf(columns[i].Type)
+	if err := settled.fit(dialect, columns); err != nil {
+		return nil, nil, err
 	}
+	settled.orderBySequence(dialect, columns)
 	if w.upsert {
 		settled.keyForms = settled.formsOfKey(dialect, columns)
 		settled = *settled.newest().withDeletes()
 	}
 	settled.Columns = columnsOf(settled.Rows)
-	return &settled, columns, settled.conform(dialect, columns)
+	if err := settled.conform(dialect, columns); err != nil {
+		return &settled, columns, err
+	}
+	return &settled, columns, settled.makeSchema(ctx, tx, columns)
 }
+
+// makeSchema makes the schema of a table that is to be made.
+func (w *TableWrite) makeSchema(ctx context.Context, tx TableTx, table []Column) error {
+	if len(table) > 0 || len(w.changes) == 0 || len(w.Table) == 1 {
+		return nil
+	}
+	lacks, err := tx.LacksSchema(ctx, w)
+	if lacks {
+		w.changes = append([]string{w.schemaStatement()}, w.changes...)
+	}
+	return err
+}
+
+const makesSchema = "CREATE SCHEMA IF NOT EXISTS "
+
+func (w *TableWrite) schemaStatement() string {
+	return makesSchema + quoteName(w.Table[len(w.Table)-2])
+}
+
+// MakesSchema reports whether the schema of the table is being made just now.
+func (w *TableWrite) MakesSchema() bool { return strings.HasPrefix(w.changing, makesSchema) }
 
 // discardMisfits leaves out what columns do not hold, where the contract says so.
 func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
@@ -167,12 +202,15 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Writ
 
 // TypeOf is the type of a column of the table, "" where it is not known.
 func (w *TableWrite) TypeOf(column string) string {
-	for _, one := range w.tableColumns {
-		if one.Name == column {
-			return one.Type
-		}
+	return columnNamed(w.tableColumns, column).Type
+}
+
+// columnNamed is a column by its name; one that is not there has no type.
+func columnNamed(columns []Column, name string) Column {
+	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name }); i >= 0 {
+		return columns[i]
 	}
-	return ""
+	return Column{Name: name}
 }
 
 // columnsOf is the union of all rows' keys, sorted.
@@ -209,38 +247,34 @@ func appendNew(list []string, text string) []string {
 	return append(slices.Clip(list), text)
 }
 
-// KindOfType is the kind of a type of PostgreSQL, by its name there.
-func KindOfType(name string) ColumnKind {
-	base, _, limited := strings.Cut(name, "(")
-	switch base {
-	case "smallint":
-		return kindSmallint
-	case "integer":
-		return kindInteger
-	case "bigint":
-		return kindBigint
-	case "numeric":
-		return kindNumeric
-	case "real":
-		return kindReal
-	case "double precision":
-		return kindDouble
-	case "boolean":
-		return kindBoolean
-	case "text":
-		return kindText
-	case "character varying":
-		if limited {
-			return kindVarchar
-		}
-		return kindText
-	case "json", "jsonb":
-		return kindJSON
-	case "date", "timestamp", "timestamp without time zone", "timestamp with time zone":
-		return kindInstant
-	}
-	return kindOther
+// kindsOfTypes are those of PostgreSQL by their names, and by the other names that an author may give them.
+var kindsOfTypes = map[string]ColumnKind{
+	"smallint": kindSmallint, "int2": kindSmallint,
+	"integer": kindInteger, "int": kindInteger, "int4": kindInteger,
+	"bigint": kindBigint, "int8": kindBigint,
+	"numeric": kindNumeric, "decimal": kindNumeric,
+	"real": kindReal, "float4": kindReal,
+	"double precision": kindDouble, "float8": kindDouble, "float": kindDouble,
+	"boolean": kindBoolean, "bool": kindBoolean,
+	"text": kindText, "character varying": kindText, "varchar": kindText,
+	"json": kindJSON, "jsonb": kindJSON,
+	"timestamp with time zone": kindInstant, "timestamptz": kindInstant,
+	"timestamp": kindTimestamp, "timestamp without time zone": kindTimestamp,
+	"date": kindDate,
+	"time": kindClock, "time without time zone": kindClock,
 }
+
+// KindOfType is the kind of a type of PostgreSQL.
+func KindOfType(name string) ColumnKind {
+	kind := kindsOfTypes[strings.ToLower(limits.ReplaceAllString(name, ""))]
+	if kind == kindText && strings.Contains(name, "(") {
+		return kindVarchar
+	}
+	return kind
+}
+
+// limits are the length or the precision in the name of a type.
+var limits = regexp.MustCompile(` ?\([^)]*\)`)
 
 // KindOfDeclared is the kind of a type as it is declared in SQLite, which keeps integers of
 // 64 bits, other numbers, and text; it compares times as text.

@@ -1,6 +1,7 @@
 package sqltool
 
 import (
+	"cmp"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -9,21 +10,35 @@ import (
 // Instant is a text that is compared by code points as the time is that another text says. A time without an offset is
 // one of a zone that is so many seconds east of UTC.
 func Instant(text string, offset int) (instant string, ok bool) {
-	const fixed = "2006-01-02T15:04:05.000000000Z"
 	at, ok := expression.ParseTimeIn(text, time.FixedZone("", offset))
-	return at.UTC().Format(fixed), ok
+	return InstantText(at), ok
+}
+
+// InstantText is a time as Instant gives it.
+func InstantText(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+
+// comparesInstants reports whether times in a column are compared as instants, as they are texts there.
+func (d *Dialect) comparesInstants(column Column) bool {
+	return d.ordersAsCursors(d.KindOf(cmp.Or(column.Base, column.Type)), column)
 }
 
 // instantBound is a bound that is a time, and the offset of its zone.
-func instantBound(value any) (instant string, offset int, ok bool) {
+func instantBound(value any) (at time.Time, offset int, ok bool) {
 	text, isText := value.(string)
 	at, isTime := expression.ParseTime(text)
-	if !isText || !isTime {
-		return "", 0, false
-	}
 	_, offset = at.Zone()
-	instant, ok = Instant(text, offset)
-	return instant, offset, ok
+	return at, offset, isText && isTime
+}
+
+// bound is a bound as its column reads it, and what is behind its literal. A day of a column of dates is one of the zone of the bound.
+func (d *Dialect) bound(column Column, value any) (read any, cast, problem string) {
+	reads := column.reader(d)
+	at, _, isTime := instantBound(value)
+	if text, _ := value.(string); reads.of == readsDay && isTime && len(text) > len(time.DateOnly) {
+		return at.Format(utcLayout), "::timestamp", ""
+	}
+	read, problem = reads.read(value)
+	return read, "", problem
 }
 
 // holdsInstant reports whether a value is a time within those bounds that are times. What is no time is not.
@@ -35,7 +50,7 @@ func (b *bounds) holdsInstant(value any) bool {
 		}
 		text, isText := value.(string)
 		given, ok := Instant(text, offset)
-		if !isText || !ok || !one.holds(given, bound) {
+		if !isText || !ok || !one.holds(given, InstantText(bound)) {
 			return false
 		}
 	}

@@ -52,7 +52,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	evolves := plan.Exists && (w.contract.columns == evolve || w.contract.dataType == evolve && tx.Dialect().Widen != "")
 	plan.FromRows = evolves || !plan.Exists && w.contract.tables == evolve
 	if in.Args == nil && in.Result == nil {
-		plan.DDL, err = w.changesWithoutRows(tx.Dialect(), table)
+		plan.DDL, err = w.changesWithoutRows(ctx, tx, table)
 		return plan, err
 	}
 	rows := len(w.Rows)
@@ -106,7 +106,7 @@ func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
 
 // changesWithoutRows is what is known of the changes before there are rows: of a table that is to be
 // made the columns of key, and those whose types are declared.
-func (w *TableWrite) changesWithoutRows(d *Dialect, table []Column) ([]string, error) {
+func (w *TableWrite) changesWithoutRows(ctx context.Context, tx TableTx, table []Column) ([]string, error) {
 	known := *w
 	known.planned, known.types = true, maps.Clone(w.types)
 	for _, column := range w.Key {
@@ -118,6 +118,9 @@ func (w *TableWrite) changesWithoutRows(d *Dialect, table []Column) ([]string, e
 		return nil, nil
 	}
 	known.Columns = slices.Clone(w.Columns)
-	err := known.conform(d, table)
+	if err := known.conform(tx.Dialect(), table); err != nil {
+		return known.changes, err
+	}
+	err := known.makeSchema(ctx, tx, table)
 	return known.changes, err
 }

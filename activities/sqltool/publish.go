@@ -110,7 +110,7 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 			return written, err
 		}
 	}
-	within, err := s.within(ctx, thereName+".", s.tx.Dialect().InstantOf)
+	within, err := s.within(ctx, there, thereName+".", true)
 	if err != nil {
 		return written, err
 	}

@@ -80,7 +80,11 @@ func insertAll(ctx context.Context, tx RejectingTx, w *TableWrite) (int64, error
 		}
 	}
 	r := &rejecting{tx: tx, write: w}
-	written, err := r.insert(ctx, w)
+	fit, err := r.rejectUnfit(ctx, w)
+	if err != nil {
+		return 0, err
+	}
+	written, err := r.insert(ctx, fit)
 	if err != nil || w.leftOut.RejectedRows == 0 {
 		return written, err
 	}
@@ -173,7 +177,11 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	if err := r.make(ctx, w); err != nil {
 		return err
 	}
-	row, err := expression.Encode(withoutOwn(w.Rows[0]))
+	served := w.served[w.Number(0)]
+	if served == nil {
+		served = withoutOwn(w.Rows[0])
+	}
+	row, err := expression.Encode(served)
 	if err != nil {
 		return err
 	}
@@ -214,9 +222,17 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 		create := "CREATE TABLE IF NOT EXISTS " + table.QuotedTable() + " (operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
 			"step text NOT NULL, visit bigint NOT NULL, " + quoteName("index") + " bigint, page bigint NOT NULL, " + quoteName("column") +
 			" text, sqlstate text, reason text NOT NULL, value text NOT NULL, at " + r.tx.Dialect().Time + " NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + "))"
-		err := r.tx.Change(ctx, table, func() error {
-			_, err := r.tx.Exec(ctx, create)
+		table.changes = []string{create}
+		if err := table.makeSchema(ctx, r.tx, nil); err != nil {
 			return err
+		}
+		err := r.tx.Change(ctx, table, func() error {
+			for _, change := range table.changes {
+				if _, err := r.tx.Exec(ctx, change); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err

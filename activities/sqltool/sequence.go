@@ -2,13 +2,64 @@ package sqltool
 
 import (
 	"cmp"
+	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
+
+// sequenceOrder is how the values of sequence_by are ordered.
+type sequenceOrder struct {
+	// as the column of the database orders them, where it is one of numbers, times and the like. Else they are ordered as cursors of
+	// their type are; "" are times as instants, and texts.
+	byColumn bool
+	kind     ColumnKind
+	as       incremental.CursorType
+	notOlder func(given, there string, as incremental.CursorType) string // that of the dialect
+}
+
+// orderBySequence finds out how the values of sequence_by are ordered: in texts as the step orders its cursors, if they are these, else
+// numbers as numbers, times as instants, and other texts by code points.
+func (w *TableWrite) orderBySequence(d *Dialect, columns []Column) {
+	if w.sequence == "" {
+		return
+	}
+	column := w.columnOf(d, columns, w.sequence)
+	o := sequenceOrder{kind: d.KindOf(cmp.Or(column.Base, column.Type)), notOlder: d.NotOlder}
+	switch {
+	case !d.ordersAsCursors(o.kind, column):
+		o.byColumn = true
+	case w.cursor != nil && w.cursor.Path == w.sequence && w.cursor.Type != incremental.Token:
+		o.as = w.cursor.Type
+	case w.onlyNumbers(w.sequence):
+		o.as = incremental.Integer
+	}
+	w.order = o
+}
+
+// ordersAsCursors reports whether the database compares values of a column otherwise than section cursors of the same are compared.
+func (d *Dialect) ordersAsCursors(kind ColumnKind, column Column) bool {
+	return kind == kindText || kind == kindVarchar || !kind.isNumber() && d.IsTextual(cmp.Or(column.Base, column.Type))
+}
+
+// onlyNumbers reports whether all rows that have a value for the column have a number.
+func (w *TableWrite) onlyNumbers(column string) bool {
+	found := false
+	for _, row := range w.Rows {
+		switch row[column].(type) {
+		case nil:
+		case int, float64, json.Number:
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}
 
 // NotOlder is the condition that the row given is not older than the one that is there, both
 // by their names in SQL. A row without a value is older than any that has one.
@@ -16,17 +67,12 @@ func (w *TableWrite) NotOlder(given, there string) string {
 	if w.sequence == "" {
 		return "true"
 	}
-	compared := func(row string) string { // as in compareValues
-		column := row + "." + quoteName(w.sequence)
-		switch {
-		case w.sequenceKind == kindText:
-			return column + w.codePoints
-		case w.sequenceKind == kindInstant && w.instantOf != nil:
-			return "coalesce(" + w.instantOf(column, 0) + ", " + column + ")"
-		}
-		return column
+	given, there = given+"."+quoteName(w.sequence), there+"."+quoteName(w.sequence)
+	condition := given + " >= " + there
+	if !w.order.byColumn {
+		condition = w.order.notOlder(given, there, w.order.as)
 	}
-	return "(" + there + "." + quoteName(w.sequence) + " IS NULL OR " + compared(given) + " >= " + compared(there) + ")"
+	return "(" + there + " IS NULL OR " + condition + ")"
 }
 
 // newest leaves out rows that another one of the write replaces: the one with the larger
@@ -36,9 +82,12 @@ func (w *TableWrite) newest() *TableWrite {
 	stays := make(map[string]int, len(w.Rows))
 	lost := make([]bool, len(w.Rows))
 	for i, row := range w.Rows {
+		if w.isUnfit(i) { // as if it were not there
+			continue
+		}
 		key := w.keyOf(row)
 		before, known := stays[key]
-		if known && w.sequence != "" && compareValues(w.sequenceKind, row[w.sequence], w.Rows[before][w.sequence]) < 0 {
+		if known && w.sequence != "" && w.order.compare(row[w.sequence], w.Rows[before][w.sequence]) < 0 {
 			lost[i] = true
 			continue
 		}
@@ -71,7 +120,7 @@ func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string
 			typed = columns[i].Type
 		}
 		kind := d.KindOf(typed)
-		switch isPostgres := d.InstantOf == nil; { // SQLite keeps times as texts
+		switch isPostgres := !d.IsTextual(typed); { // SQLite keeps times as texts
 		case kind >= kindSmallint && kind <= kindDouble:
 			forms[at] = numberForm
 		case isPostgres && (typed == "timestamp with time zone" || typed == "timestamptz"):
@@ -127,7 +176,7 @@ func (w *TableWrite) withDeletes() *TableWrite {
 	deleted := make([]bool, len(w.Rows))
 	var deletes []map[string]any
 	for i, row := range w.Rows {
-		if deleted[i] = expression.Truthy(row[w.hardDelete]); deleted[i] {
+		if deleted[i] = w.deletes(row) && !w.isUnfit(i); deleted[i] {
 			deletes = append(deletes, row)
 		}
 	}
@@ -159,22 +208,36 @@ func (w *TableWrite) DeleteColumns() []string {
 	return columns
 }
 
-// compareValues compares two values as a column of a kind does: numbers as numbers, times as
-// instants, and all else by code points. nil is less than any other.
-func compareValues(kind ColumnKind, a, b any) int {
+// compare compares two values as NotOlder does. nil is less than any other.
+func (o sequenceOrder) compare(a, b any) int {
 	if a == nil || b == nil {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}
+	if !o.byColumn {
+		return CompareCursors(o.as, a, b)
+	}
 	switch {
-	case kind.isNumber(), (kind == kindOther || kind == kindInstant) && !isText(a) && !isText(b):
+	case o.kind.isNumber(), o.kind == kindOther && !isText(a) && !isText(b):
+		return CompareCursors(incremental.Integer, a, b)
+	case o.kind.isTime():
+		return CompareCursors(incremental.Time, a, b)
+	}
+	return CompareCursors(incremental.Text, a, b)
+}
+
+// CompareCursors compares two values, not nil, as cursors of a type are compared: numbers as numbers, times as instants whatever
+// their form. Without a type they are what they look like. What is not of the type is compared by code points.
+func CompareCursors(as incremental.CursorType, a, b any) int {
+	if as == incremental.Integer || as == "" && !isText(a) && !isText(b) {
 		x, isNumber := numberOf(a)
 		y, areNumbers := numberOf(b)
 		if isNumber && areNumbers {
 			return x.Cmp(y)
 		}
-	case kind == kindInstant:
-		x, isTime := expression.ParseTime(expression.Text(a))
-		y, areTimes := expression.ParseTime(expression.Text(b))
+	}
+	if as != incremental.Text && as != incremental.Integer {
+		x, isTime := expression.ParseTime(strings.TrimSpace(expression.Text(a)))
+		y, areTimes := expression.ParseTime(strings.TrimSpace(expression.Text(b)))
 		if isTime && areTimes {
 			return x.Compare(y)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reprise/activities/tool"
@@ -422,7 +423,7 @@ func (s *stage) countBefore(ctx context.Context) error {
 	if len(columns) == 0 || err != nil {
 		return err
 	}
-	within, err := s.within(ctx, thereName+".", s.tx.Dialect().InstantOf)
+	within, err := s.within(ctx, columns, thereName+".", true)
 	if err != nil {
 		return err
 	}
@@ -497,7 +498,7 @@ func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableW
 	if err := s.prepare(ctx, settled); err != nil {
 		return Written{}, settled, err
 	}
-	if err := s.holdInstants(settled); err != nil {
+	if err := s.holdInstants(settled, settled.tableColumns); err != nil {
 		return Written{}, settled, err
 	}
 	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
@@ -540,7 +541,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	if err := s.prepare(ctx, settled); err != nil {
 		return err
 	}
-	if err := s.holdInstants(s.write); err != nil {
+	if err := s.holdInstants(s.write, settled.tableColumns); err != nil {
 		return err
 	}
 	columns := s.keyColumns()
@@ -548,11 +549,14 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	keys.tableColumns = settled.tableColumns
 	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = columns, nil, nil, nil, rejected{}
 	keys.lenient = true
-	rows := make([]map[string]any, len(read))
-	for i, row := range read {
-		rows[i] = make(map[string]any, len(columns)+2)
+	rows, readers := make([]map[string]any, 0, len(read)), settled.readers(s.tx.Dialect(), columns)
+	for _, row := range read {
+		key := make(map[string]any, len(columns)+2)
 		for _, column := range columns {
-			rows[i][column] = row[column]
+			key[column] = row[column]
+		}
+		if fitRow(key, readers) {
+			rows = append(rows, key)
 		}
 	}
 	keys.number(rows)
@@ -571,14 +575,14 @@ func (s *stage) keyColumns() []string {
 	return s.write.Key
 }
 
-// holdInstants refuses rows outside of bounds that are times, which SQLite does not compare as such by itself.
-func (s *stage) holdInstants(w *TableWrite) error {
+// holdInstants refuses rows outside of bounds that are times, of a column whose times are texts.
+func (s *stage) holdInstants(w *TableWrite, columns []Column) error {
 	where := s.write.staging.where
-	if where == nil || s.tx.Dialect().InstantOf == nil {
+	if where == nil || !s.tx.Dialect().comparesInstants(columnNamed(columns, where.column)) {
 		return nil
 	}
 	for i, row := range w.Rows {
-		if !where.holdsInstant(row[where.column]) {
+		if !w.isUnfit(i) && !where.holdsInstant(row[where.column]) {
 			return w.outside(i)
 		}
 	}
@@ -588,7 +592,7 @@ func (s *stage) holdInstants(w *TableWrite) error {
 // prepare makes the table beside, or has it follow the columns of its target.
 func (s *stage) prepare(ctx context.Context, settled *TableWrite) error {
 	if s.beside == nil {
-		if err := s.make(ctx); err != nil {
+		if err := s.make(ctx, settled.tableColumns); err != nil {
 			return err
 		}
 	}
@@ -634,7 +638,7 @@ func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
 }
 
 // make makes the table beside, unless another write of the call or loop has made it.
-func (s *stage) make(ctx context.Context) error {
+func (s *stage) make(ctx context.Context, columns []Column) error {
 	w := s.write
 	target, err := s.inspect(ctx)
 	if err != nil {
@@ -653,7 +657,7 @@ func (s *stage) make(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	create, err := s.create(ctx, target)
+	create, err := s.create(ctx, target, columns)
 	if err != nil {
 		return err
 	}
@@ -691,7 +695,7 @@ const whereCheck = "reprise_replace_where"
 
 // create is the statement that makes the table beside. What a row has to be like is checked
 // there already, but for what it has to be beside others.
-func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
+func (s *stage) create(ctx context.Context, target *Inspected, there []Column) (string, error) {
 	var (
 		w       = s.write
 		columns []string
@@ -713,7 +717,7 @@ func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
 		columns, options = append(columns, target.Checks...), target.Options
 	}
 	if w.staging.where != nil {
-		within, err := s.within(ctx, "", nil) // times of SQLite are compared before they are written
+		within, err := s.within(ctx, there, "", false) // times that are texts are compared before they are written
 		if err != nil {
 			return "", err
 		}
@@ -727,27 +731,30 @@ func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
 }
 
 // within is the condition that a row is among those that are replaced; "true" where all are. The database itself
-// writes the values as literals. instantOf is that of the dialect; without it bounds that are times are left out where the
-// database does not compare them as such.
-func (s *stage) within(ctx context.Context, alias string, instantOf func(string, int) string) (string, error) {
+// writes the values as literals. Without instants bounds that are times are left out where the column has texts.
+func (s *stage) within(ctx context.Context, columns []Column, alias string, instants bool) (string, error) {
 	where, d := s.write.staging.where, s.tx.Dialect()
 	if where == nil {
 		return "true", nil
 	}
-	column := alias + quoteName(where.column)
+	of, column := columnNamed(columns, where.column), alias+quoteName(where.column)
 	condition := column + " IS NOT NULL"
 	for _, one := range where.limits() {
-		value, compared := one.value, column
-		if instant, offset, isTime := instantBound(one.value); isTime && d.InstantOf != nil {
-			if instantOf == nil {
-				continue
+		if at, offset, isTime := instantBound(one.value); isTime && d.comparesInstants(of) {
+			if instants {
+				condition += " AND " + d.InstantOf(column, offset) + one.operator + d.InstantLiteral(at)
 			}
-			value, compared = instant, instantOf(column, offset)
+			continue
+		}
+		value, cast, problem := d.bound(of, one.value)
+		if problem != "" {
+			return "", tool.Errorf("replace_where of table %q bounds column %q, of type %s, by rows%s, which %s",
+				s.write.Shown, where.column, of.Type, limitWords[one.operator]+strconv.Quote(expression.Text(one.value)), problem)
 		}
 		err := s.tx.Query(ctx, d.QuoteLiteral, []any{d.Literal(value)}, func(scan func(...any) error) error {
 			var literal string
 			err := scan(&literal)
-			condition += " AND " + compared + one.operator + literal
+			condition += " AND " + column + one.operator + literal + cast
 			return err
 		})
 		if err != nil {

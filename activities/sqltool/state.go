@@ -38,8 +38,14 @@ type Dialect struct {
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
 	KindOf func(name string) ColumnKind
-	// CodePoints has SQL compare text by code points.
-	CodePoints string
+	// ReaderOf is how a column of a type reads values.
+	ReaderOf func(name string) Reader
+	// IsTextual reports whether the values of a type, which is no number and no text by its kind, are texts.
+	IsTextual func(name string) bool
+	// Mismatch is the code of the error of a value that is not of its column's type.
+	Mismatch string
+	// NotOlder is the condition that an expression is not less than another, as cursors of a type are compared; NULL where one is.
+	NotOlder func(given, there string, as incremental.CursorType) string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
 	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
@@ -56,9 +62,10 @@ type Dialect struct {
 	// QuoteLiteral reads $1, made of a value by Literal, as a literal of SQL.
 	QuoteLiteral string
 	Literal      func(value any) any
-	// InstantOf is an expression for the instant of a text as Instant gives it, NULL for what is no time; nil where columns
-	// compare times by themselves.
-	InstantOf func(text string, offset int) string
+	// InstantOf is an expression for the instant of a text, which has the zone of an offset in seconds where it has none of its own; NULL
+	// for what is no time. InstantLiteral is a time as that gives it.
+	InstantOf      func(text string, offset int) string
+	InstantLiteral func(at time.Time) string
 	// Differ is the condition that any of the expressions differs from its counterpart, nil counted as a value.
 	Differ func(there, given []string) string
 	// NameProblem says why there can be no column or table of a name beside others, "" where there can.

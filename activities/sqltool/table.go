@@ -37,11 +37,10 @@ type TableWrite struct {
 	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
 	keyForms []func(any) string
 
-	sequence     string // column of sequence_by, "" for none
-	sequenceKind ColumnKind
-	codePoints   string                               // how SQL compares text by code points
-	instantOf    func(text string, offset int) string // that of the dialect
-	hardDelete   string                               // column of hard_delete, "" for none
+	sequence   string // column of sequence_by, "" for none
+	order      sequenceOrder
+	cursor     *incremental.CursorField // that of the step, nil for none
+	hardDelete string                   // column of hard_delete, "" for none
 
 	planned  bool // nothing is written, and its rows are not known
 	contract contract
@@ -50,7 +49,11 @@ type TableWrite struct {
 	changing string                // the statement that changes the table just now, "" for none
 	leftOut  interpreter.RowCounts // what is not written
 	rejected rejected
-	staging  staging
+	// unfit are the rows, by their numbers, that are refused for a value that would become another one, and served what rows were before
+	// their values were changed for their columns.
+	unfit   map[int]*RowRefusal
+	served  map[int]map[string]any
+	staging staging
 	// tableColumns are those of the table, once the write is settled.
 	tableColumns []Column
 	// lenient leaves out rows that the database refuses. finding finds the first of them.
@@ -159,7 +162,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.LedgerRecord = tool.LedgerRecord{Fingerprint: in.Fingerprint}
+	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
 	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"reprise/interpreter/incremental"
 )
 
 // Types are types of columns by what they hold.
@@ -17,7 +19,7 @@ type Types map[ColumnKind]string
 // PostgresTypes are those of PostgreSQL.
 var PostgresTypes = Types{
 	kindInteger: "integer", kindBigint: "bigint", kindNumeric: "numeric", kindDouble: "double precision", kindBoolean: "boolean",
-	kindText: "text", kindJSON: "jsonb",
+	kindText: "text", kindJSON: "jsonb", kindInstant: "timestamptz", kindDate: "date",
 }
 
 // SQLiteTypes are those of SQLite, where a column that is not declared as text makes numbers of texts.
@@ -77,6 +79,9 @@ func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	if declared, is := w.types[column]; is {
 		return declared
 	}
+	if typed := d.Types[w.kindOfCursor(column)]; typed != "" {
+		return typed
+	}
 	var found ColumnKind
 	for _, row := range w.Rows {
 		if value := row[column]; value != nil {
@@ -88,6 +93,34 @@ func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	}
 	return d.Types[found]
 }
+
+// kindOfCursor is the kind of the column of the step's cursors, where these are times or dates that it keeps as they are; of
+// another one kindOther.
+func (w *TableWrite) kindOfCursor(column string) ColumnKind {
+	if w.cursor == nil || w.cursor.Path != column {
+		return kindOther
+	}
+	kind := map[incremental.CursorType]ColumnKind{incremental.Time: kindInstant, incremental.Date: kindDate}[w.cursor.Type]
+	found := false
+	for _, row := range w.Rows {
+		value := row[column]
+		if value == nil {
+			continue
+		}
+		text, isText := value.(string)
+		if _, err := incremental.Parse(w.cursor.Type, value); !isText || err != nil || finerThanMicroseconds.MatchString(text) {
+			return kindOther
+		}
+		found = true
+	}
+	if !found {
+		return kindOther
+	}
+	return kind
+}
+
+// finerThanMicroseconds is a time of which PostgreSQL would keep a part.
+var finerThanMicroseconds = regexp.MustCompile(`[.,]\d{6}0*[1-9]`)
 
 // longNumber is a number of the column that 64 bits do not hold.
 func (w *TableWrite) longNumber(column string) (json.Number, bool) {

@@ -69,7 +69,7 @@ var drifts = []drift{
 	},
 	{
 		name: "another type", rows: []any{row{"id": 1, "n": "five", "word": "a", "flag": true}, row{"id": 2, "n": 6, "flag": "maybe"}, row{"id": 3, "n": 7}},
-		says: `invalid input syntax for type`, lenient: true, evolved: `invalid input syntax for type`,
+		says: `and its column is of type`, evolved: `and its column is of type`,
 		value: "1,nil,a,true|2,6,nil,nil|3,7,nil,nil", row: "3,7,nil,nil", values: 2, lines: 2,
 	},
 }
@@ -114,7 +114,7 @@ func (d *drift) check(s *TableTest, contract string) {
 	if d.lenient && s.db.Name == "sqlite" && d.name == "wider" && contract != "evolve" {
 		want, leftOut = d.evolved, interpreter.RowCounts{} // an integer of SQLite has 64 bits
 	}
-	if strings.Contains(want, "%s") || strings.Contains(want, "invalid") || contract == "freeze" {
+	if strings.Contains(want, "%s") || want == d.says || contract == "freeze" {
 		if lenient {
 			require.NoError(s, err)
 			return

@@ -119,6 +119,12 @@ type RowIdentity struct {
 	KnownAs string `json:"known_as,omitempty"`
 }
 
+// CursorField is what rows are ordered by at their source. Kept in workflow history.
+type CursorField struct {
+	Path string     `json:"path"`
+	Type CursorType `json:"type"`
+}
+
 // State is a state as people see it.
 type State struct {
 	Name      string         `json:"name"`

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 )
 
@@ -138,6 +139,9 @@ func (b *Builder) addWrite(input *interpreter.ToolInput) error {
 	}
 	if err := b.source.refuseSealed(*input); err != nil {
 		return err
+	}
+	if of := b.source.Step.Incremental; of != nil && of.CursorPath != "" {
+		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type}
 	}
 	input.State = sink.stateFor(input)
 	return nil

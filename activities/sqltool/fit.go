@@ -1,0 +1,193 @@
+package sqltool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"reprise/activities/tool"
+	"reprise/interpreter/expression"
+)
+
+// fit has the rows' values as their columns read them. Of a value that would become another one the contract decides, before
+// the rows of a key are compared, and before rows travel: so it is the same by whatever way they do.
+func (w *TableWrite) fit(d *Dialect, columns []Column) error {
+	for _, name := range slices.Clone(w.Columns) {
+		column := w.columnOf(d, columns, name)
+		reads := column.reader(d)
+		if reads.of == readsAll {
+			continue
+		}
+		if err := w.fitColumn(d, column, reads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columnOf is a column of the table, or one that is to be made.
+func (w *TableWrite) columnOf(d *Dialect, columns []Column, name string) Column {
+	column := columnNamed(columns, name)
+	if column.Type == "" && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name }) {
+		column.Type = w.typeOf(d, name)
+	}
+	return column
+}
+
+// reader is how the column reads values.
+func (c Column) reader(d *Dialect) Reader {
+	if c.Base != "" {
+		return d.ReaderOf(c.Base)
+	}
+	return d.ReaderOf(c.Type)
+}
+
+// fitColumn has the values of a column as it reads them.
+func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
+	var marked []bool
+	owned := false // the rows are those of the write alone
+	for i, row := range w.Rows {
+		value, has := row[column.Name]
+		if !has {
+			continue
+		}
+		switch value.(type) {
+		case string, []any:
+		default:
+			continue
+		}
+		if w.deletes(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
+			continue
+		}
+		sent, problem := reads.read(value)
+		switch {
+		case problem != "":
+			if w.discardsMisfits() {
+				marked = markRow(marked, i, len(w.Rows))
+			} else if err := w.misfit(d, i, column, value, problem); err != nil {
+				return err
+			}
+		case !isSame(sent, value):
+			if !owned {
+				w.Rows, owned = slices.Clone(w.Rows), true
+			}
+			w.Rows[i] = w.changed(i, column.Name, sent)
+		}
+	}
+	if marked != nil {
+		w.discardValues(column.Name, marked)
+	}
+	return nil
+}
+
+func markRow(marked []bool, row, rows int) []bool {
+	if marked == nil {
+		marked = make([]bool, rows)
+	}
+	marked[row] = true
+	return marked
+}
+
+// isSame reports whether a value is sent as it is.
+func isSame(sent, value any) bool {
+	switch value := value.(type) {
+	case string:
+		text, isText := sent.(string)
+		return isText && text == value
+	case []any:
+		list, isList := sent.([]any)
+		return isList && len(list) == len(value) && (len(list) == 0 || &list[0] == &value[0])
+	}
+	return true
+}
+
+// changed is a row with another value of a column. The table of rows that are refused gets the row as it was.
+func (w *TableWrite) changed(i int, column string, value any) map[string]any {
+	before := w.Rows[i]
+	if w.Rejects() {
+		if w.served == nil {
+			w.served = map[int]map[string]any{}
+		}
+		if _, known := w.served[w.Number(i)]; !known {
+			w.served[w.Number(i)] = before
+		}
+	}
+	row := maps.Clone(before)
+	row[column] = value
+	return row
+}
+
+// discardsMisfits reports whether values that their column does not hold are left out.
+func (w *TableWrite) discardsMisfits() bool {
+	return w.contract.dataType == discardValue || w.contract.dataType == discardRow
+}
+
+// misfit deals with a value that its column does not hold as it is, where the contract does not leave it out: its row is refused
+// as if by the database.
+func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem string) error {
+	const shown = 100
+	reason := fmt.Sprintf("%q %s, and its column is of type %s", tool.CutText(expression.Text(value), shown), problem, column.Type)
+	if w.Rejects() {
+		if w.unfit == nil {
+			w.unfit = map[int]*RowRefusal{}
+		}
+		w.unfit[w.Number(i)] = &RowRefusal{Code: d.Mismatch, Column: column.Name, Reason: reason}
+		return nil
+	}
+	never := ""
+	if w.contract.dataType == evolve {
+		never = "evolve makes no text of such a column: "
+	}
+	return tool.Errorf("%srow %d, column %q: %s; %schange the value in args or fields, give the column another type before the sink makes it "+
+		"(`columns: {%s: text}`), or leave such values out (`schema_contract: {data_type: discard_value}`)",
+		w.Doing(), w.Number(i), column.Name, reason, never, column.Name)
+}
+
+// isUnfit reports whether a row is refused for a value that would become another one.
+func (w *TableWrite) isUnfit(i int) bool { return len(w.unfit) > 0 && w.unfit[w.Number(i)] != nil }
+
+// deletes reports whether a row deletes the one with its key.
+func (w *TableWrite) deletes(row map[string]any) bool {
+	return w.hardDelete != "" && expression.Truthy(row[w.hardDelete])
+}
+
+// rejectUnfit writes the rows that were found to be unfit to the table of those that are refused, and gives the others.
+func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite, error) {
+	if len(w.unfit) == 0 {
+		return w, nil
+	}
+	marked := make([]bool, len(w.Rows))
+	for i := range w.Rows {
+		if marked[i] = w.isUnfit(i); !marked[i] {
+			continue
+		}
+		if err := r.reject(ctx, w.part(i, i+1), w.unfit[w.Number(i)]); err != nil {
+			return nil, err
+		}
+	}
+	return w.without(marked), nil
+}
+
+// readers are how columns of the table read, by their names, but for those that read all values as they are.
+func (w *TableWrite) readers(d *Dialect, names []string) map[string]Reader {
+	readers := map[string]Reader{}
+	for _, name := range names {
+		if reads := columnNamed(w.tableColumns, name).reader(d); reads.of != readsAll {
+			readers[name] = reads
+		}
+	}
+	return readers
+}
+
+// fitRow has a row as its columns read it, false for one that no row of the table can be equal to.
+func fitRow(row map[string]any, readers map[string]Reader) bool {
+	for name, reads := range readers {
+		sent, problem := reads.read(row[name])
+		if problem != "" {
+			return false
+		}
+		row[name] = sent
+	}
+	return true
+}

@@ -1,0 +1,196 @@
+package sqltool
+
+import (
+	"regexp"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// Reading is what a column makes of a text that is not of its type, as far as databases would make another value of it.
+type Reading int
+
+// The readings of columns.
+const (
+	readsAll     Reading = iota // the database keeps the text, or refuses it
+	readsNumber                 // numbers, and texts that are the plain form of one
+	readsLike                   // any text, but what looks like a number becomes one
+	readsBoolean                // booleans as databases write them
+	readsInstant                // times, with their offsets
+	readsUTC                    // times without an offset
+	readsDay                    // dates
+	readsClock                  // times of day without an offset
+)
+
+// Reader is how a column reads its values.
+type Reader struct {
+	of   Reading
+	list bool // its values are lists of them
+	// affine says that the database keeps texts beside numbers and booleans: they are made such before.
+	affine bool
+}
+
+// ReaderOfType is how a column of a type of PostgreSQL reads.
+func ReaderOfType(typed string) Reader {
+	element, isList := strings.CutSuffix(typed, "[]")
+	for strings.HasSuffix(element, "[]") {
+		element = strings.TrimSuffix(element, "[]")
+	}
+	of := readsAll
+	switch KindOfType(element) {
+	case kindSmallint, kindInteger, kindBigint, kindNumeric, kindReal, kindDouble:
+		of = readsNumber
+	case kindBoolean:
+		of = readsBoolean
+	case kindInstant:
+		of = readsInstant
+	case kindTimestamp:
+		of = readsUTC
+	case kindDate:
+		of = readsDay
+	case kindClock:
+		of = readsClock
+	case kindOther, kindVarchar, kindText, kindJSON:
+	}
+	return Reader{of: of, list: isList}
+}
+
+// ReaderOfDeclared is how a column that SQLite has declared so reads: one whose affinity is not that of texts makes a number of a text
+// that looks like one (sqlite.org/datatype3.html#type_affinity).
+func ReaderOfDeclared(declared string) Reader {
+	switch kind := KindOfDeclared(declared); {
+	case kind == kindBoolean:
+		return Reader{of: readsBoolean, affine: true}
+	case kind.isNumber():
+		return Reader{of: readsNumber, affine: true}
+	case kind == kindText, declared == "", strings.Contains(strings.ToUpper(declared), "BLOB"):
+		return Reader{}
+	}
+	return Reader{of: readsLike, affine: true}
+}
+
+// plainNumber is the form that a number is written in: what it is in JSON, without an exponent.
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// numberLike is a text that SQLite makes a number of.
+var numberLike = regexp.MustCompile(`^[ \t\n\v\f\r]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\v\f\r]*$`)
+
+// isPlainNumber reports whether a text is the plain form of a number. It is asked for each cell of a CSV.
+func isPlainNumber(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	const surely = 18
+	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' {
+		return false
+	}
+	if len(digits) <= surely && digits[0] != '0' && strings.Trim(digits, "0123456789") == "" {
+		return true
+	}
+	return plainNumber.MatchString(text) && (digits == text || strings.Trim(digits, "0.") != "")
+}
+
+// booleans are the forms in which databases write booleans.
+var booleans = map[string]bool{"true": true, "false": false, "t": true, "f": false, "1": true, "0": false}
+
+// Problems of values that would become others.
+const (
+	noPlainNumber = "is not the plain form of a number"
+	noBoolean     = "is none of the booleans true, false, t, f, 1 and 0"
+	movingTime    = "is not a time but a word for one, which the database reads by its clock"
+	unknownZone   = "has a zone that cannot be read; write its offset, such as +02:00"
+)
+
+// read gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.
+func (r Reader) read(value any) (sent any, problem string) {
+	switch value := value.(type) {
+	case string:
+		if !r.list {
+			return r.text(value)
+		}
+	case []any:
+		if r.list {
+			return r.elements(value)
+		}
+	}
+	return value, ""
+}
+
+// elements reads a list, and lists in it.
+func (r Reader) elements(list []any) (sent any, problem string) {
+	read := list
+	for i, value := range list {
+		var one any
+		switch value := value.(type) {
+		case string:
+			one, problem = r.text(value)
+		case []any:
+			one, problem = r.elements(value)
+		default:
+			continue
+		}
+		if problem != "" {
+			return value, problem
+		}
+		if text, isText := one.(string); isText && text == value {
+			continue
+		}
+		if &read[0] == &list[0] {
+			read = append([]any(nil), list...)
+		}
+		read[i] = one
+	}
+	return read, ""
+}
+
+func (r Reader) text(text string) (sent any, problem string) {
+	switch r.of {
+	case readsNumber, readsLike:
+		return r.number(text)
+	case readsBoolean:
+		truth, is := booleans[text]
+		switch {
+		case !is:
+			return text, noBoolean
+		case r.affine:
+			return truth, ""
+		}
+	case readsInstant:
+		if isMovingTime(text) {
+			return text, movingTime
+		}
+	case readsUTC, readsDay, readsClock:
+		return inUTC(r.of, text)
+	case readsAll:
+	}
+	return text, ""
+}
+
+// number reads a text for a column of numbers. SQLite would round one of many digits, and says so only of numbers.
+func (r Reader) number(text string) (sent any, problem string) {
+	const exact = 15
+	switch {
+	case isPlainNumber(text):
+		if r.affine && len(text) > exact {
+			if number, err := expression.Decode([]byte(text)); err == nil {
+				return number, ""
+			}
+		}
+	case r.of == readsNumber, numberLike.MatchString(text):
+		return text, noPlainNumber
+	}
+	return text, ""
+}
+
+// isMovingTime reports whether PostgreSQL reads a text as a time that depends on when it does.
+func isMovingTime(text string) bool {
+	text = strings.TrimLeft(text, " \t\n\r\v\f")
+	if text == "" || text[0] >= '0' && text[0] <= '9' {
+		return false
+	}
+	word := strings.ToLower(text)
+	for _, moving := range []string{"now", "today", "tomorrow", "yesterday"} {
+		if strings.HasPrefix(word, moving) {
+			return true
+		}
+	}
+	return false
+}
