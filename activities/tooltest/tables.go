@@ -29,7 +29,9 @@ func (s Tables) Run(t *testing.T) {
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
 		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "replace bounded by times": replaceBoundedByTimes,
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
-		"words of replace": wordsOfReplace,
+		"words of replace":     wordsOfReplace,
+		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans,
+		"sequence of texts": sequenceOfTexts, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

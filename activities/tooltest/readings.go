@@ -1,0 +1,220 @@
+package tooltest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+)
+
+// notPlain are texts that databases make numbers of, or refuse, and that are not the plain form of one.
+var notPlain = []string{
+	"01234", "007", " 12 ", "12 ", "\t12", "1e3", "1E3", "+5", "0x10", "1_000", ".5", "5.", "-.5", "５", "NaN", "Infinity", "-0", "-0.0", "00", "--1", "1,5", "n/a", "", "-",
+}
+
+// textsAreNoNumbers: a text goes into a column of numbers where it is the plain form of one; of others the contract decides, in every mode.
+func textsAreNoNumbers(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n bigint, d numeric, f double precision")
+	upsert := row{"mode": "upsert", "key": "id"}
+	with := func(contract any) row { return row{"mode": "upsert", "key": "id", "schema_contract": contract} }
+	s.Write(upsert, row{"id": 7, "n": 7})
+	for _, text := range notPlain {
+		for _, column := range []string{"n", "d", "f"} {
+			for _, contract := range []string{"freeze", "evolve"} {
+				object := s.Refuse(with(contract), row{"id": 1, column: "12"}, row{"id": 2, column: text})
+				require.Contains(s, object.Message, fmt.Sprintf("row 2, column %q: %q is not the plain form of a number", column, text))
+				require.Contains(s, object.Message, "`columns: {"+column+": text}`")
+				require.Contains(s, object.Message, "discard_value")
+				require.Equal(s, interpreter.ClassFinal, object.Class)
+			}
+			require.Equal(s, Affected(1), s.Write(with(row{"data_type": "discard_value"}), row{"id": 2, column: text}))
+			require.Equal(s, Affected(0), s.Write(with(row{"data_type": "discard_row"}), row{"id": 3, column: text}))
+		}
+		require.Contains(s, s.Refuse(upsert, row{"id": text, "n": 1}).Message, "is not the plain form", "a key too")
+		require.Equal(s, Affected(0), s.Write(with(row{"data_type": "discard_value"}), row{"id": text, "n": 1}), "a row cannot be without its key")
+		require.Contains(s, s.Refuse(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, row{"id": text, "gone": true}).Message, "is not the plain form")
+		require.Contains(s, s.replacing(row{"key": "id"}).refuse("", row{"id": text, "n": 1}).Message, "is not the plain form")
+		require.Contains(s, s.replacing(row{"replace_where": row{"column": "n", "from": text}}).refuse("", row{"id": 1, "n": 1}).Message, "is not the plain form")
+	}
+	require.Equal(s, []string{`{"d":null,"f":null,"id":2,"n":null}`, `{"d":null,"f":null,"id":7,"n":7}`}, s.Content("id, n, d, f"))
+	s.Write(upsert, row{"id": "1", "n": "-3", "d": "12.50", "f": "0.5"}, row{"id": "2", "n": "0", "d": "9007199254740993", "f": "-12"})
+	require.Equal(s, []string{
+		`{"d":12.5,"f":0.5,"id":1,"n":-3}`, `{"d":9007199254740993,"f":-12,"id":2,"n":0}`, `{"d":null,"f":null,"id":7,"n":7}`,
+	}, s.Content("id, n, d, f"), "plain forms")
+	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "schema_contract": row{"data_type": "discard_row"}})
+	in := missing.input("", row{"id": "007", "n": 1}, row{"id": "1", "n": 5})
+	_, err := s.db.Call(s.t, in)
+	require.NoError(s, err)
+	require.Equal(s, published(0, 2), missing.publish(), "007 is not the key 7")
+	require.Equal(s, []string{`{"id":1,"n":5}`}, s.Content("id, n"))
+}
+
+// textsAreRejected: the table of rows that are refused gets what would become another value, as it was, and the row before it counts.
+func textsAreRejected(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n bigint, word text")
+	fields := row{"mode": "upsert", "key": "id", "rejected": row{"table": s.Table + "_aside"}, "schema_contract": "evolve", "hard_delete": "gone"}
+	s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 7, "n": 7})
+	in := s.In(fields, row{"id": 1, "n": 1}, row{"id": 1, "n": "01", "word": "later"}, row{"id": "007", "gone": true}, row{"id": 2, "n": "2"})
+	for range 2 {
+		result, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+		require.Equal(s, 2, result.Data.Data.(row)["rows_affected"])
+		require.Equal(s, &interpreter.RowCounts{RejectedRows: 2}, result.Meta.LeftOut)
+	}
+	require.Equal(s, []string{`{"id":1,"n":1}`, `{"id":2,"n":2}`, `{"id":7,"n":7}`}, s.Content("id, n"))
+	refused := s.Query(`SELECT "row", "column", sqlstate, reason, value FROM `+s.Table+`_aside ORDER BY "row"`, nil).([]any)
+	code := map[string]string{"postgres": "22P02", "sqlite": "SQLITE_MISMATCH"}[s.db.Name]
+	require.Equal(s, []any{
+		row{"row": 2, "column": "n", "sqlstate": code, "value": `{"id":1,"n":"01","word":"later"}`, "reason": `"01" is not the plain form of a number, and its column is of type bigint`},
+		row{"row": 3, "column": "id", "sqlstate": code, "value": `{"gone":true,"id":"007"}`, "reason": `"007" is not the plain form of a number, and its column is of type bigint`},
+	}, refused)
+	load := s.replacing(row{"key": "id", "rejected": row{"table": s.Table + "_aside"}})
+	result, err := s.db.Call(s.t, load.input("", row{"id": 5, "n": "5"}, row{"id": 6, "n": " 6"}))
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.RowCounts{RejectedRows: 1}, result.Meta.LeftOut)
+	require.Equal(s, published(1, 3), load.publish())
+	require.Equal(s, []string{`{"id":5,"n":5}`}, s.Content("id, n"))
+}
+
+// textsInManyRows: a text among many rows, which travel otherwise, is found too, as is one in a table that is to be made.
+func textsInManyRows(s *TableTest) {
+	const many = 1200
+	for _, mode := range []string{"insert", "upsert"} {
+		own := *s
+		own.Table += "_" + mode
+		own.Create("id bigint PRIMARY KEY, n bigint")
+		rows := make([]any, many)
+		for i := range rows {
+			rows[i] = row{"id": i, "n": fmt.Sprint(i)}
+		}
+		own.Write(row{"mode": mode, "key": "id"}, rows...)
+		rows[many-1] = row{"id": 1, "n": "0" + fmt.Sprint(many)}
+		require.Contains(s, own.Refuse(row{"mode": mode, "key": "id"}, rows...).Message, fmt.Sprintf(`row %d, column "n"`, many))
+		own.Table += "_made"
+		object := own.Refuse(row{"mode": mode, "key": "id", "schema_contract": "evolve", "columns": row{"n": map[string]string{"postgres": "INT8", "sqlite": "bigint"}[s.db.Name]}}, rows...)
+		require.Contains(s, object.Message, `column "n"`)
+	}
+}
+
+// textsAsBooleans: a column of booleans reads what databases write for them.
+func textsAsBooleans(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, ok boolean")
+	fields := row{"mode": "upsert", "key": "id"}
+	s.Write(fields, row{"id": 1, "ok": "true"}, row{"id": 2, "ok": "f"}, row{"id": 3, "ok": "1"}, row{"id": 4, "ok": false}, row{"id": 5, "ok": nil})
+	yes, no := map[string]any{"postgres": true, "sqlite": 1}[s.db.Name], map[string]any{"postgres": false, "sqlite": 0}[s.db.Name]
+	require.Equal(s, []any{row{"ok": yes}, row{"ok": no}, row{"ok": yes}, row{"ok": no}, row{"ok": nil}}, s.Query("SELECT ok FROM "+s.Table+" ORDER BY id", nil))
+	for _, text := range []string{"yes", "on", "T", " true", "y", "2", ""} {
+		require.Contains(s, s.Refuse(fields, row{"id": 9, "ok": text}).Message, "is none of the booleans")
+	}
+}
+
+// timesOfSequence are two versions of a row, the later first: sequence_by compares as cursors are compared, whatever the form.
+var timesOfSequence = []struct{ later, earlier any }{
+	{"2024-01-01T10:00:00.500Z", "2024-01-01T10:00:00Z"},
+	{"2024-01-01T10:00:00.5Z", "2024-01-01T10:00:00.49Z"},
+	{"2024-01-01T10:00:00.000000002Z", "2024-01-01T10:00:00.000000001Z"},
+	{"2024-01-01T09:00:00-02:00", "2024-01-01T10:00:00Z"},
+	{"2024-01-01T10:00:01Z", "2024-01-01T12:00:00+02:00"},
+	{"2024-01-01 10:00:01+00", "2024-01-01T10:00:00Z"},
+	{"2024-01-01T10:30Z", "2024-01-01T10:00:00Z"},
+	{"20240101T110000Z", "2024-01-01T10:00:00Z"},
+	{"2024-01-01T10:00:01", "2024-01-01T10:00:00Z"},
+	{"2024-01-02", "2024-01-01T23:59:59Z"},
+	{"Mon, 01 Jan 2024 11:00:00 GMT", "2024-01-01T10:00:00Z"},
+	{"Mon, 01 Jan 2024 11:00:00 GMT", "Thu, 30 Nov 2023 11:00:00 GMT"},
+	{"2024-03-01T00:00:00Z", "2024-02-29T23:59:59.999Z"},
+	{"b", "a"},
+	{"a", "B"},
+	{"9", "10"},
+	{10, 9},
+	{10.5, 9},
+}
+
+// sequenceOfTexts: a column of texts, as evolve makes it, is compared as the step compares its cursors: by rows that come one by one, in one write,
+// and by those that are deleted.
+func sequenceOfTexts(s *TableTest) {
+	kinds := []string{"text", "varchar(60)"}
+	if s.db.Name == "postgres" {
+		kinds = append(kinds, "char(60)")
+	}
+	for _, kind := range kinds {
+		own := *s
+		own.Table += "_" + kind[:4]
+		own.Create("id bigint PRIMARY KEY, at " + kind + ", n bigint")
+		fields := row{"mode": "upsert", "key": "id", "sequence_by": "at", "hard_delete": "gone"}
+		for i, of := range timesOfSequence {
+			first, second, third, deleted, both, stale := 10*i, 10*i+1, 10*i+2, 10*i+3, 10*i+4, 10*i+5
+			later := func(id int) row { return row{"id": id, "at": of.later, "n": 2} }
+			earlier := func(id int) row { return row{"id": id, "at": of.earlier, "n": 1} }
+			gone := func(of row) row { return row{"id": of["id"], "at": of["at"], "gone": true} }
+			own.Write(fields, earlier(first), later(second), earlier(deleted), later(stale))
+			own.Write(fields, later(first), gone(later(deleted)), gone(earlier(stale)))
+			own.Write(fields, earlier(second))
+			own.Write(fields, later(third), earlier(third), earlier(both), later(both))
+			require.Equal(s, []any{row{"id": first, "n": 2}, row{"id": second, "n": 2}, row{"id": third, "n": 2}, row{"id": both, "n": 2}, row{"id": stale, "n": 2}},
+				own.Query("SELECT id, n FROM "+own.Table+" WHERE id >= {{ a }} AND id < {{ b }} ORDER BY id", row{"a": first, "b": first + 10}), "%s: %v", kind, of)
+		}
+	}
+}
+
+// sequenceOfCursors: where the column is the step's cursor, its type says how it is compared.
+func sequenceOfCursors(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at text, n bigint")
+	write := func(as incremental.CursorType, id int, at string, n int) {
+		in := s.In(row{"mode": "upsert", "key": "id", "sequence_by": "at"}, row{"id": id, "at": at, "n": n})
+		in.Cursor = &incremental.CursorField{Path: "at", Type: as}
+		_, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+	}
+	for i, of := range []struct {
+		as            incremental.CursorType
+		first, second string
+		n             int
+	}{
+		{incremental.Integer, "9", "10", 2},
+		{incremental.Integer, "10", "9", 1},
+		{incremental.Text, "9", "10", 1},
+		{incremental.Text, "2024-01-01T10:00:00Z", "2024-01-01T10:00:00.500Z", 1},
+		{incremental.Time, "2024-01-01T10:00:00Z", "2024-01-01T10:00:00.500Z", 2},
+		{incremental.Date, "2024-01-02", "2024-01-01", 1},
+	} {
+		write(of.as, i, of.first, 1)
+		write(of.as, i, of.second, 2)
+		require.Equal(s, []any{row{"n": of.n}}, s.Query("SELECT n FROM "+s.Table+" WHERE id = {{ id }}", row{"id": i}), "%v", of)
+	}
+}
+
+// cursorsHaveTypes: evolve makes the column of the step's cursor by its type, where the database has it and all values are such.
+func cursorsHaveTypes(s *TableTest) {
+	for i, of := range []struct {
+		as    incremental.CursorType
+		value any
+		typed string
+	}{
+		{incremental.Time, "2024-01-01T10:00:00.5+01:00", "timestamp with time zone"},
+		{incremental.Time, "20240101T1000Z", "timestamp with time zone"},
+		{incremental.Time, "Mon, 01 Jan 2024 11:00:00 GMT", "timestamp with time zone"},
+		{incremental.Time, "2024-01-01T10:00:00.0000005Z", "text"},
+		{incremental.Date, "2024-01-01", "date"},
+		{incremental.Integer, 5, "bigint"},
+		{incremental.Text, "2024-01-01", "text"},
+	} {
+		own := *s
+		own.Table = fmt.Sprint(s.Table, "_", i)
+		fields := row{"mode": "upsert", "key": "id", "sequence_by": "at", "schema_contract": "evolve"}
+		in := own.In(fields, row{"id": 1, "at": of.value, "note": "2024-01-01"}, row{"id": 2, "at": nil})
+		in.Cursor = &incremental.CursorField{Path: "at", Type: of.as}
+		made := own.planned(in)
+		_, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+		made(err)
+		if s.db.Name == "postgres" {
+			require.Equal(s, of.typed, own.typeOf("at"), "%v", of)
+			require.Equal(s, "text", own.typeOf("note"))
+			continue
+		}
+		require.Equal(s, []any{row{"at": of.value}}, own.Query("SELECT at FROM "+own.Table+" WHERE id = 1", nil), "text, as it was")
+	}
+}
