@@ -40,6 +40,8 @@ type Resources struct {
 	// Directory is the base of relative paths of file and sqlite; paths of
 	// file cannot leave it. "" is the working directory.
 	Directory string
+	// Private are files of the operator that tool file neither reads nor writes.
+	Private []string
 	// Playbooks is the folder of the playbooks that others run by name; "" is none.
 	Playbooks string
 	// Limits are what a playbook's policies may ask for; the zero value is no
@@ -128,7 +130,7 @@ func (res Resources) withDefaults() Resources {
 // forTools is what tools get of it.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Directory: res.Directory, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 	}
 }

@@ -45,7 +45,11 @@ func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "file",
 		Summary: "Reads a file; as a sink, writes rows as JSON Lines or CSV.",
-		Doc: `Paths are relative to the worker's directory and cannot leave it.
+		Doc: `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
+value in path is one name there, as in a url: in out/{{ name }}.csv a slash of the
+name becomes %2F and a percent sign %25, and a value that is empty, nil, . or .. is a
+final error. A path that is one template is taken as it is. What the worker keeps for
+itself, .reprise and files of connections and callers, is neither read nor written.
 
 A step reads: json gives the value, jsonl a list with one value per line, csv a
 list of maps by the names of the columns (all values are text), and text the
@@ -55,9 +59,11 @@ zstd are unpacked, and limits hold on what comes out. What is not of its format 
 final error with the line.
 
 A sink writes its rows: args, else the result; a list is many rows. append adds
-them at the end and overwrite replaces the file in one go. In CSV nested values
-are JSON and nil is empty; the columns of a new file are the field columns, else
-the names in all rows, sorted. Missing folders are made.
+them at the end, behind the line break that its last line may lack, and overwrite
+replaces the file in one go. In CSV nested values are JSON, nil is empty and an empty
+text is ""; the columns of a new file are the field columns, else the names in all
+rows, sorted. Missing folders are made. Rows are written in UTF-8: appending to a file
+that is not, or to CSV that ends within a value in quotes, is a final error.
 
 Each write notes its operation key in a journal beside the file, named like the
 file with .reprise at its end. A write that was made before changes nothing. One
@@ -99,15 +105,15 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if options.Format == "" && options.Compression == "" && !packedName {
 		return interpreter.ToolResult{}, noFormat(in, path, format.All)
 	}
-	root, err := t.open(in)
+	from, err := t.open(in, path, "read", false)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	defer func() { _ = root.Close() }()
+	defer func() { _ = from.Close() }()
 	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	content, err := t.content(ctx, root, path, options)
+	content, err := t.content(ctx, from, path, options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -137,6 +143,9 @@ func localPath(in interpreter.ToolInput) (string, error) {
 		return "", tool.ConfigErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
 			in.Step, raw)
 	}
+	if slices.Contains(strings.Split(filepath.ToSlash(raw), "/"), "..") {
+		return "", tool.ConfigErrorf("step %q: path is %q; .. is not allowed in it, as it leads out of the folder that the rest names", in.Step, raw)
+	}
 	return path, nil
 }
 
@@ -164,28 +173,13 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
-// open opens the worker's directory. Nothing is opened outside it, also not
-// through symbolic links.
-func (t *Tool) open(in interpreter.ToolInput) (*os.Root, error) {
-	root, err := os.OpenRoot(t.res.Directory)
-	if err != nil {
-		return nil, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
-	}
-	return root, nil
-}
-
 // content reads a whole file in UTF-8, unpacked at most MaxResponseBytes.
-func (t *Tool) content(ctx context.Context, root *os.Root, path string, options format.Options) ([]byte, error) {
-	// Opening a pipe would wait for its other end, so it is opened without.
-	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (t *Tool) content(ctx context.Context, from *place, path string, options format.Options) ([]byte, error) {
+	file, info, err := from.openFile(os.O_RDONLY)
 	if err != nil {
 		return nil, fileError("read", path, err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fileError("read", path, err)
-	}
 	if !info.Mode().IsRegular() {
 		return nil, tool.Errorf("read %s: it is not a file", path)
 	}
@@ -201,7 +195,7 @@ func (t *Tool) content(ctx context.Context, root *os.Root, path string, options 
 	}
 	content, err := memory.ReadAll(ctx, unpacked, most, limit)
 	if err == nil {
-		content, err = format.Decode(ctx, content, options.CSV.Encoding)
+		content, err = format.Decode(ctx, content, options.Encoding)
 	}
 	if err != nil {
 		return nil, t.unpackError(path, err)
@@ -213,6 +207,7 @@ func (t *Tool) content(ctx context.Context, root *os.Root, path string, options 
 func (t *Tool) unpackError(path string, err error) error {
 	var waited *memory.WaitError
 	var cause *fs.PathError
+	var wrong *format.ByteError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
 		return tool.TooLargef("read %s: the file is over the limit of %d bytes", path, t.res.MaxResponseBytes)
@@ -220,6 +215,8 @@ func (t *Tool) unpackError(path string, err error) error {
 		return err
 	case errors.As(err, &cause):
 		return fileError("read", path, err)
+	case errors.As(err, &wrong):
+		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "charset", Message: fmt.Sprintf("read %s: %s", path, wrong), Err: err}
 	}
 	return tool.Errorf("read %s: it cannot be unpacked: %w", path, cmp.Or(format.Unpackable(err), err))
 }
@@ -237,8 +234,10 @@ func fileError(verb, path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Class, e.Type = interpreter.ClassFinal, "not_found"
-	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes from parent"):
+	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes from parent"), errors.Is(err, syscall.ELOOP):
 		e.Class, e.Type = interpreter.ClassFinal, "permission"
+	case errors.Is(err, errMoved):
+		e.Type = typeMoved
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		e.Type = "no_space"
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):

@@ -130,7 +130,7 @@ func TestFileConforms(t *testing.T) {
 			sinkFails("write outside", "../x.jsonl", 1, "under the worker's directory"),
 			sinkFails("write text", "x.txt", 1, "set format to jsonl or csv"),
 			sinkFails("row that is no map", "x.csv", []any{1}, "row 0 is a"),
-			sinkFails("write to a folder", "folder.json/../folder.json/x.csv/../../folder.json", []any{}, "set format to jsonl or csv"),
+			sinkFails("write to a folder", "folder.json", []any{}, "set format to jsonl or csv"),
 		},
 		Write: &tooltest.WriteCase{
 			Input: func(t *testing.T) interpreter.ToolInput {

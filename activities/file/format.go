@@ -2,7 +2,6 @@ package file
 
 import (
 	"bytes"
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,10 +28,9 @@ func formatLines(rows []any) ([]byte, error) {
 // formatRows writes CSV rows by their columns, with the header if asked for.
 // A name that is no column is an error: its values would be lost.
 func formatRows(rows []any, columns []string, withHeader bool) ([]byte, error) {
-	var text bytes.Buffer
-	writer := csv.NewWriter(&text)
+	var text []byte
 	if withHeader && len(columns) > 0 {
-		_ = writer.Write(columns) // writing to memory cannot fail
+		text = appendRecord(text, lists.Map(columns, func(name string) any { return name }))
 	}
 	for i, row := range rows {
 		values, ok := row.(map[string]any)
@@ -44,11 +42,33 @@ func formatRows(rows []any, columns []string, withHeader bool) ([]byte, error) {
 				return nil, fmt.Errorf("row %d has %q, which is no column; the columns are %s", i, name, strings.Join(columns, ", "))
 			}
 		}
-		record := lists.Map(columns, func(name string) string { return expression.Text(values[name]) })
-		_ = writer.Write(record)
+		text = appendRecord(text, lists.Map(columns, func(name string) any { return values[name] }))
 	}
-	writer.Flush()
-	return text.Bytes(), writer.Error()
+	return text, nil
+}
+
+// appendRecord writes a line of CSV (RFC 4180). nil is nothing and an empty text is in quotes; so is the one value of a
+// line that would be empty, which many readers leave out, and what would be read as something else at the beginning of a file.
+func appendRecord(text []byte, values []any) []byte {
+	for i, value := range values {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		plain := expression.Text(value)
+		switch {
+		case plain == "" && (value != nil || len(values) == 1):
+		case plain == "" || !needsQuotes(plain):
+			text = append(text, plain...)
+			continue
+		}
+		text = append(append(append(text, '"'), strings.ReplaceAll(plain, `"`, `""`)...), '"')
+	}
+	return append(text, '\n')
+}
+
+func needsQuotes(text string) bool {
+	return strings.ContainsAny(text, "\",\r\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\uFEFF") ||
+		len(text) >= 4 && strings.EqualFold(text[:4], "sep=")
 }
 
 // columnsOf are the names in all rows, sorted.

@@ -22,7 +22,13 @@ import (
 )
 
 // journalSuffix makes the journal's name from the file's.
-const journalSuffix = ".reprise"
+const journalSuffix = privateFolder
+
+// besideSuffix ends the name of what takes the place of another file once it is written.
+const besideSuffix = ".new"
+
+// typeMoved is the type of the error of a file that was removed or replaced during a write.
+const typeMoved = "moved"
 
 // journal says which writes a file holds. Its lines are words with a space
 // between; further words than these are left alone:
@@ -103,6 +109,14 @@ func (o *openWrite) isIn(w *fileWrite) (bool, error) {
 		return false, err
 	}
 	return sumOf(end) == o.sum, nil
+}
+
+// endsAt reports whether what is noted ends where the file does, so that nobody else has written there since.
+func (j *journal) endsAt(size int64) bool {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	last := j.cache.last
+	return last != nil && last.size+last.bytes == size
 }
 
 // journal reads what is new, forgets it where it speaks of another file, and

@@ -28,13 +28,16 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	if err != nil {
 		return nil, err
 	}
-	root, err := t.open(in)
+	to, err := t.open(in, path, "write", false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = root.Close() }()
-	w := &fileWrite{root: root, path: path, format: as}
-	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
+	defer func() { _ = to.Close() }()
+	w := &fileWrite{place: to, path: path, format: as}
+	if _, err := to.folder.Stat(to.name + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	file, err := w.lockJournal(ctx)
@@ -60,13 +63,16 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 	if err != nil {
 		return err
 	}
-	root, err := t.open(in)
+	to, err := t.open(in, path, "write", false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }()
-	w := &fileWrite{root: root, path: path, format: as}
-	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
+	defer func() { _ = to.Close() }()
+	w := &fileWrite{place: to, path: path, format: as}
+	if _, err := to.folder.Stat(to.name + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	file, err := w.lockJournal(ctx)
@@ -96,7 +102,7 @@ func (j *journal) tidy(w *fileWrite) error {
 		return nil
 	}
 	c.idle = 0 // also where this fails: the next time it is due again
-	name := w.path + journalSuffix
+	name := w.name + journalSuffix
 	lines := bufio.NewReader(io.NewSectionReader(j.file, 0, c.read))
 	return w.swap(name, func(to io.Writer) error {
 		for {

@@ -3,13 +3,11 @@ package file
 import (
 	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -37,13 +35,13 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	root, err := t.open(in)
+	to, err := t.open(in, path, "write", true)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	defer func() { _ = root.Close() }()
+	defer func() { _ = to.Close() }()
 	w := &fileWrite{
-		root: root, path: path, format: as, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		place: to, path: path, format: as, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		LedgerRecord: tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
 	return t.once(ctx, in, w)
@@ -51,8 +49,8 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 
 // fileWrite is one write to one file.
 type fileWrite struct {
-	root      *os.Root
-	path      string
+	*place
+	path      string // as the author has it
 	format    string
 	overwrite bool
 	columns   []string
@@ -68,11 +66,6 @@ func (w *fileWrite) result(rows int) interpreter.ToolResult {
 // once makes the write unless its key is in the journal. A lock on the journal
 // keeps other writers of the file out, in this process and in others.
 func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite) (interpreter.ToolResult, error) {
-	if dir := filepath.Dir(w.path); dir != "." {
-		if err := w.root.MkdirAll(dir, 0o755); err != nil {
-			return interpreter.ToolResult{}, fileError("write", w.path, err)
-		}
-	}
 	file, err := w.lockJournal(ctx)
 	if err != nil {
 		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
@@ -135,27 +128,27 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+		file, err := w.folder.OpenFile(w.name+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
 			return nil, err
 		}
 		if err := lockFile(ctx, file); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
-		if w.isAt(w.path+journalSuffix, file) {
+		if w.isAt(w.name+journalSuffix, file) {
 			return file, nil
 		}
 		_ = file.Close()
 	}
 }
 
-// isAt reports whether an open file is the one at the path.
-func (w *fileWrite) isAt(path string, file *os.File) bool {
+// isAt reports whether an open file is the one with the name.
+func (w *fileWrite) isAt(name string, file *os.File) bool {
 	mine, err := file.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := w.root.Stat(path)
+	there, err := w.folder.Stat(name)
 	return err == nil && os.SameFile(mine, there)
 }
 
@@ -188,29 +181,29 @@ func (w *fileWrite) write(journal *journal) error {
 	if file != nil {
 		defer file.Close()
 	}
-	size, header, err := w.state(file, info)
+	before, err := w.before(journal, file, info)
 	if err != nil {
 		return err
 	}
-	content, err := w.content(size, header)
+	content, err := w.content(before)
 	if err != nil {
 		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
-	if err := journal.begin(w.Operation, size, content); err != nil {
+	if err := journal.begin(w.Operation, before.size, content); err != nil {
 		return err
 	}
 	if file == nil {
-		if file, err = w.root.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		if file, err = w.folder.OpenFile(w.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 			return err
 		}
 		defer file.Close()
 	}
-	return w.append(journal, file, size, content)
+	return w.append(journal, file, before.size, content)
 }
 
 // writeAnew replaces the file by one with these rows only.
 func (w *fileWrite) writeAnew(journal *journal) error {
-	content, err := w.content(0, nil)
+	content, err := w.content(fileBefore{})
 	if err != nil {
 		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
 	}
@@ -225,53 +218,37 @@ func (w *fileWrite) writeAnew(journal *journal) error {
 
 // existing opens the file, nil if there is none.
 func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
-	file, err := w.root.OpenFile(w.path, access|syscall.O_NONBLOCK, 0)
+	file, info, err := w.openFile(access)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = tool.Errorf("write %s: it is not a file", w.path)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.Join(tool.Errorf("write %s: it is not a file", w.path), file.Close())
 	}
 	return file, info, nil
 }
 
-// state is the file's size and, for CSV, its columns.
-func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, error) {
-	if file == nil {
-		return 0, nil, nil
-	}
-	if info.Size() == 0 || w.format != format.CSV {
-		return info.Size(), nil, nil
-	}
-	header, err := csv.NewReader(bufio.NewReader(file)).Read()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, nil, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
-	}
-	if len(header) > 0 {
-		header[0] = strings.TrimPrefix(header[0], "\uFEFF")
-	}
-	return info.Size(), header, nil
-}
-
 // content is what this write puts into the file.
-func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
-	if w.format == format.JSONL {
-		return formatLines(w.rows)
-	}
+func (w *fileWrite) content(before fileBefore) (content []byte, err error) {
+	columns := w.columns
 	switch {
-	case header != nil:
-		return formatRows(w.rows, header, false)
-	case w.columns != nil:
-		return formatRows(w.rows, w.columns, size == 0)
+	case w.format == format.JSONL:
+		content, err = formatLines(w.rows)
+	case before.columns != nil:
+		content, err = formatRows(w.rows, before.columns, false)
+	case columns == nil:
+		columns = columnsOf(w.rows)
+		fallthrough
+	default:
+		content, err = formatRows(w.rows, columns, true)
 	}
-	return formatRows(w.rows, columnsOf(w.rows), size == 0)
+	if before.isOpen && len(content) > 0 {
+		content = append([]byte{'\n'}, content...)
+	}
+	return content, err
 }
 
 // append writes at the end that the file had when the journal recorded it. A write that
@@ -282,9 +259,9 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 	if err == nil {
 		err = file.Sync()
 	}
-	if err == nil && !w.isAt(w.path, file) {
+	if err == nil && !w.isAt(w.name, file) {
 		err = &tool.Error{
-			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "moved",
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: typeMoved,
 			Message: "write " + w.path + ": the file was removed or replaced meanwhile",
 		}
 	}
@@ -299,7 +276,7 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 
 // replace puts content in the place of the file's.
 func (w *fileWrite) replace(content []byte) error {
-	return w.swap(w.path, func(to io.Writer) error {
+	return w.swap(w.name, func(to io.Writer) error {
 		_, err := to.Write(content)
 		return err
 	})
@@ -307,18 +284,18 @@ func (w *fileWrite) replace(content []byte) error {
 
 // swap writes beside a file and renames, so that a reader sees the old content
 // or the new.
-func (w *fileWrite) swap(path string, write func(io.Writer) error) error {
-	beside := path + journalSuffix + ".new"
-	file, err := w.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+func (w *fileWrite) swap(name string, write func(io.Writer) error) error {
+	beside := name + journalSuffix + besideSuffix
+	file, err := w.folder.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	buffered := bufio.NewWriter(file)
 	if err := errors.Join(write(buffered), buffered.Flush(), errors.Join(file.Sync(), file.Close())); err != nil {
-		return errors.Join(err, w.root.Remove(beside))
+		return errors.Join(err, w.folder.Remove(beside))
 	}
-	if err := w.root.Rename(beside, path); err != nil {
-		return errors.Join(err, w.root.Remove(beside))
+	if err := w.folder.Rename(beside, name); err != nil {
+		return errors.Join(err, w.folder.Remove(beside))
 	}
 	return nil
 }

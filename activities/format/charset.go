@@ -4,93 +4,168 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"reprise/activities/memory"
-)
-
-// Byte order marks.
-const (
-	markUTF8    = "\xef\xbb\xbf"
-	markUTF16BE = "\xfe\xff"
-	markUTF16LE = "\xff\xfe"
 )
 
 // nameUTF8 is the name of UTF-8 in the Encoding Standard.
 const nameUTF8 = "utf-8"
 
-// ErrCharset is that of a charset that is not known.
-var ErrCharset = errors.New("the charset is not known")
+// marks are byte order marks of charsets other than UTF-8, the longer ones first.
+var marks = []struct {
+	bytes string
+	name  string
+	from  encoding.Encoding
+}{
+	{"\xff\xfe\x00\x00", "utf-32le", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)},
+	{"\x00\x00\xfe\xff", "utf-32be", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)},
+	{"\xff\xfe", "utf-16le", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)},
+	{"\xfe\xff", "utf-16be", unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)},
+}
 
-// Decode makes UTF-8 of content, without its byte order mark. The mark says more than
-// the charset, as the Encoding Standard has it. What is in UTF-8 is given as it is.
+const markUTF8 = "\xef\xbb\xbf"
+
+// errCharset is that of a charset that is not known.
+var errCharset = errors.New("the charset is not known")
+
+// ByteError says which byte of a text is wrong.
+type ByteError struct {
+	Byte    byte
+	Offset  int    // from 0
+	Line    int    // from 1
+	Charset string // that the bytes should be in
+	Unknown string // the charset that is named and not known, "" for none
+}
+
+func (e *ByteError) Error() string {
+	where := fmt.Sprintf("byte 0x%02X at offset %d (line %d) is not %s", e.Byte, e.Offset, e.Line, e.Charset)
+	switch {
+	case e.Unknown != "":
+		return fmt.Sprintf("%s, and the charset %q is not known; set encoding, such as windows-1252", where, e.Unknown)
+	case e.Charset == nameUTF8:
+		return where + "; set encoding to the charset of the text, such as windows-1252"
+	}
+	return where + "; set encoding to the charset that the text is in"
+}
+
+// Decode makes UTF-8 of content, without its byte order mark. Bytes that are UTF-8 are taken as such, whatever is said of
+// them; others are in the charset of their mark, else in the one that is named. A byte that is no text there is a ByteError.
 func Decode(ctx context.Context, content []byte, charset string) ([]byte, error) {
-	switch charset = Charset(charset); {
-	case bytes.HasPrefix(content, []byte(markUTF8)):
-		return content[len(markUTF8):], nil
-	case charset != "" && (bytes.HasPrefix(content, []byte(markUTF16BE)) || bytes.HasPrefix(content, []byte(markUTF16LE))),
-		isUTF16(content):
-		return decodeBytes(ctx, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), content)
-	case charset == "":
-		return content, nil
+	charset = Charset(charset)
+	for _, mark := range marks {
+		if rest, marked := bytes.CutPrefix(content, []byte(mark.bytes)); marked {
+			return decodeBytes(ctx, mark.from, mark.name, rest, len(mark.bytes))
+		}
 	}
+	before := len(content)
+	content = bytes.TrimPrefix(content, []byte(markUTF8))
+	before -= len(content)
 	from, name, err := charsetOf(charset)
-	if err != nil {
-		return nil, err
-	}
-	if name == nameUTF8 && IsText(content) {
+	switch {
+	case isUTF8(content, name):
 		return content, nil
+	case err != nil || name == nameUTF8:
+		at := invalidUTF8(content)
+		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: nameUTF8, Unknown: unknown(charset, err)}
+	case slices.Contains(asciiNames, strings.ToLower(charset)):
+		at := bytes.IndexFunc(content, func(char rune) bool { return char >= utf8.RuneSelf })
+		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: charset}
 	}
-	return decodeBytes(ctx, from, content)
+	return decodeBytes(ctx, from, name, content, before)
+}
+
+func unknown(charset string, err error) string {
+	const most = 100
+	if err == nil {
+		return ""
+	}
+	return charset[:min(len(charset), most)]
+}
+
+// asciiNames are names that the Encoding Standard reads as windows-1252. Who says ASCII means no byte beyond it.
+var asciiNames = []string{"ascii", "us-ascii", "ansi_x3.4-1968"}
+
+// isUTF8 reports whether content is UTF-8, though a charset with this name is said of it. Text in UTF-16 and in ISO-2022-JP
+// may look like UTF-8 and has bytes that no text in UTF-8 has.
+func isUTF8(content []byte, name string) bool {
+	const escape = 0x1b
+	switch name {
+	case "utf-16le", "utf-16be":
+		return IsText(content)
+	case "iso-2022-jp":
+		return utf8.Valid(content) && bytes.IndexByte(content, escape) < 0
+	}
+	return utf8.Valid(content)
+}
+
+// invalidUTF8 is where content is not UTF-8 first; 0 where it is all of UTF-8.
+func invalidUTF8(content []byte) int {
+	for at := 0; at < len(content); {
+		char, size := utf8.DecodeRune(content[at:])
+		if char == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return 0
+}
+
+// lineAt is the line of what follows a text.
+func lineAt(before []byte) int {
+	if feeds := bytes.Count(before, []byte("\n")); feeds > 0 {
+		return feeds + 1
+	}
+	return bytes.Count(before, []byte("\r")) + 1
 }
 
 // Charset is the name of a charset without what some servers write around it.
 func Charset(name string) string { return strings.Trim(name, " \t\"';") }
 
-// IsUTF8 reports whether a charset is UTF-8, by one of its names.
-func IsUTF8(charset string) bool {
-	_, name, err := charsetOf(Charset(charset))
-	return err == nil && name == nameUTF8
-}
-
 func charsetOf(charset string) (encoding.Encoding, string, error) {
 	found, err := htmlindex.Get(charset)
 	if err != nil {
-		return nil, "", ErrCharset
+		return nil, "", errCharset
 	}
 	name, err := htmlindex.Name(found)
 	if err != nil || name == "replacement" {
-		return nil, "", ErrCharset
+		return nil, "", errCharset
 	}
 	return found, name, nil
 }
 
-func decodeBytes(ctx context.Context, from encoding.Encoding, content []byte) ([]byte, error) {
+// decodeBytes makes UTF-8 of content, before which so many bytes were cut off.
+func decodeBytes(ctx context.Context, from encoding.Encoding, name string, content []byte, cut int) ([]byte, error) {
 	if err := memory.AcquireCharset(ctx, content); err != nil {
 		return nil, err
 	}
-	return from.NewDecoder().Bytes(content)
-}
-
-// isUTF16 distinguishes text in UTF-16 from other bytes that begin like it: the mark is
-// followed by a character that text in any language has.
-func isUTF16(content []byte) bool {
-	const least = 4 // bytes of the mark and one character
-	if len(content) < least || len(content)%2 != 0 {
-		return false
+	decoded, err := from.NewDecoder().Bytes(content)
+	if err != nil {
+		return nil, err
 	}
-	switch string(content[:2]) {
-	case markUTF16BE:
-		return content[2] == 0 && content[3] != 0
-	case markUTF16LE:
-		return content[3] == 0 && content[2] != 0
+	// A decoder writes a replacement character for what is wrong, and for one that the text has.
+	replacement := []byte(string(utf8.RuneError))
+	has, _ := from.NewEncoder().Bytes(replacement)
+	for at, offset := 0, 0; ; {
+		next := bytes.Index(decoded[at:], replacement)
+		if next < 0 {
+			return decoded, nil
+		}
+		good, _ := from.NewEncoder().Bytes(decoded[at : at+next])
+		offset = min(offset+len(good), len(content)-1)
+		if len(has) == 0 || !bytes.HasPrefix(content[offset:], has) {
+			return nil, &ByteError{Byte: content[offset], Offset: cut + offset, Line: lineAt(decoded[:at+next]), Charset: name}
+		}
+		at, offset = at+next+len(replacement), offset+len(has)
 	}
-	return false
 }
 
 // IsText reports whether bytes are text in UTF-8.

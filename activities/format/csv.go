@@ -3,14 +3,12 @@ package format
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"reprise/activities/memory"
@@ -35,7 +33,7 @@ var csvKeys = []playbook.Field{
 	{Name: keyQuote, Kind: playbook.KindText, Default: `'"'`, Doc: "What encloses values that hold delimiters or line breaks: one character, or none. Within such a value it is doubled."},
 	{Name: keyHeader, Kind: playbook.KindValue, Default: "true", Doc: "true: the first line has the names of the columns; false: there are no names, and they are column1, column2, …; or a list of names, where the file has none."},
 	{Name: keyNull, Kind: playbook.KindValue, Default: "no text", Doc: "The text, or a list of texts, that is nil, quoted or not."},
-	{Name: keyEncoding, Kind: playbook.KindText, Default: "a byte order mark, then that of the content type, then utf-8", Doc: "The charset, such as windows-1252 or utf-16le."},
+	{Name: keyEncoding, Kind: playbook.KindText, Default: "that of the content type", Doc: "As the field encoding."},
 }
 
 const (
@@ -52,8 +50,6 @@ type CSVDialect struct {
 	names     []string
 	unnamed   bool
 	null      []string
-	// Encoding is the charset that the author says, "" for none.
-	Encoding string
 }
 
 // dialect reads the field csv.
@@ -93,11 +89,6 @@ func dialect(step string, written map[string]any) (d CSVDialect, err error) {
 	}
 	if d.null, ok = nulls(written); !ok {
 		return refuse(keyNull, "text, or a list of texts")
-	}
-	encoding, isText := written[keyEncoding].(string)
-	_, _, unknown := charsetOf(Charset(encoding))
-	if d.Encoding = encoding; !isText && written[keyEncoding] != nil || encoding != "" && unknown != nil {
-		return refuse(keyEncoding, "the name of a charset, such as utf-8, windows-1252 or utf-16le")
 	}
 	return d, nil
 }
@@ -175,107 +166,88 @@ func texts(list []any) ([]string, bool) {
 // estimate is what the rows of content take in memory.
 func (d CSVDialect) estimate(content []byte) int64 {
 	delimiter := cmp.Or(d.delimiter, usualDelimiter)
-	rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(string(delimiter)))
+	rows := max(bytes.Count(content, []byte("\n")), bytes.Count(content, []byte("\r")))
+	values := bytes.Count(content, []byte(string(delimiter)))
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
 }
 
 // Rows reads CSV in UTF-8 as maps of texts by the names of their columns. An error,
 // which is a LineError where a line is wrong, is the last. Lines that are empty are
-// left out.
+// left out, but where there is one column, whose value is the empty text.
 func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
-		reader := d.reader(content)
-		names := d.names
-		for {
-			record, err := reader.Read()
-			line := 0
-			if err == nil {
-				line, _ = reader.FieldPos(0)
-				err = d.unswap(record, line)
+		reader, err := d.records(content)
+		names, skipped := d.names, 0
+		for err == nil {
+			var found record
+			if found, err = reader.next(); err != nil {
+				break
 			}
 			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err == nil && names == nil && !d.unnamed:
-				names, err = header(record, line)
-				if err == nil {
-					continue
+			case found.empty && len(names) != 1:
+				skipped++
+				continue
+			case names == nil && !d.unnamed:
+				names, err = header(found)
+				continue
+			case names == nil:
+				names = numbered(len(found.values))
+				for ; len(names) == 1 && skipped > 0; skipped-- {
+					if !yield(d.row(names, []string{""}), nil) {
+						return
+					}
 				}
-			case err == nil && names == nil:
-				names = numbered(len(record))
+			case len(found.values) != len(names):
+				err = &LineError{found.line, fmt.Errorf("%s, and there are %s", source.Count(len(found.values), "value"), source.Count(len(names), "column"))}
+				continue
 			}
-			if err == nil && len(record) != len(names) {
-				err = &LineError{line, fmt.Errorf("%s, and there are %s", source.Count(len(record), "value"), source.Count(len(names), "column"))}
-			}
-			if err != nil {
-				yield(nil, placed(err))
-				return
-			}
-			if !yield(d.row(names, record), nil) {
+			if !yield(d.row(names, found.values), nil) {
 				return
 			}
 		}
-	}
-}
-
-// reader reads records. Another quote than the usual one is swapped with it on its way
-// in, and back in unswap.
-func (d CSVDialect) reader(content io.Reader) *csv.Reader {
-	delimiter := cmp.Or(d.delimiter, usualDelimiter)
-	if d.quote != 0 {
-		content = &swapping{content, d.quote}
-		if delimiter == usualQuote {
-			delimiter = rune(d.quote)
+		if !errors.Is(err, io.EOF) {
+			yield(nil, err)
 		}
 	}
-	reader := csv.NewReader(content)
-	reader.Comma, reader.FieldsPerRecord, reader.ReuseRecord = delimiter, -1, true
-	return reader
 }
 
-// swapping swaps a quote with the usual one.
-type swapping struct {
-	from  io.Reader
-	quote byte
-}
-
-func (s *swapping) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
-	for i, c := range p[:n] {
-		switch c {
-		case s.quote:
-			p[i] = usualQuote
-		case usualQuote:
-			p[i] = s.quote
+// Header are the names in the first line of CSV, nil where there is none.
+func (d CSVDialect) Header(content io.Reader) ([]string, error) {
+	reader, err := d.records(content)
+	for err == nil {
+		var found record
+		if found, err = reader.next(); err == nil && !found.empty {
+			return found.values, nil
 		}
 	}
-	return n, err
-}
-
-// unswap gives values their own quotes back, and refuses what is no text.
-func (d CSVDialect) unswap(record []string, line int) error {
-	for i, value := range record {
-		if d.quote != 0 && (strings.IndexByte(value, d.quote) >= 0 || strings.IndexByte(value, usualQuote) >= 0) {
-			swapped := []byte(value)
-			_, _ = (&swapping{bytes.NewReader(swapped), d.quote}).Read(swapped)
-			value = string(swapped)
-			record[i] = value
-		}
-		if !utf8.ValidString(value) {
-			return &LineError{line, errNotUTF8}
-		}
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return nil
+	return nil, err
 }
 
-var errNotUTF8 = errors.New("the text is not UTF-8; set csv.encoding, such as windows-1252")
+// EndsInQuotes reports whether CSV ends within a value in quotes, of which what is appended would be a part.
+func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
+	reader, err := d.records(content)
+	for err == nil {
+		_, err = reader.next()
+	}
+	var wrong *LineError
+	switch {
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case errors.As(err, &wrong):
+		return errors.Is(err, errOpenQuote), nil
+	}
+	return false, err
+}
 
 // header are the names of the columns.
-func header(record []string, line int) ([]string, error) {
-	if name, twice := duplicate(record); twice {
-		return nil, &LineError{line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
+func header(line record) ([]string, error) {
+	if name, twice := duplicate(line.values); twice {
+		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}
-	return slices.Clone(record), nil
+	return line.values, nil
 }
 
 func duplicate(names []string) (string, bool) {
@@ -307,19 +279,4 @@ func (d CSVDialect) row(names, record []string) map[string]any {
 		row[name] = record[i]
 	}
 	return row
-}
-
-// placed is an error of encoding/csv with its line and what to do.
-func placed(err error) error {
-	var wrong *csv.ParseError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	switch {
-	case errors.Is(err, csv.ErrQuote):
-		return &LineError{wrong.StartLine, errors.New("a quoted value does not end, or text follows its closing quote")}
-	case errors.Is(err, csv.ErrBareQuote):
-		return &LineError{wrong.Line, errors.New("a quote occurs within a value that does not begin with one; set csv.quote, which may be none")}
-	}
-	return &LineError{wrong.Line, wrong.Err}
 }

@@ -29,6 +29,7 @@ const (
 const (
 	fieldFormat      = "format"
 	fieldCompression = "compression"
+	fieldEncoding    = "encoding"
 	fieldCSV         = "csv"
 )
 
@@ -43,6 +44,10 @@ func Fields(byDefault, what string) []playbook.Field {
 			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedNot}, Default: "by the first bytes",
 			Doc: "How what is read is packed; none takes the bytes as they are.",
 		},
+		{
+			Name: fieldEncoding, Kind: playbook.KindText, Default: "that of the content type",
+			Doc: "The charset of bytes that are not UTF-8 and have no byte order mark, such as windows-1252 or utf-16le.",
+		},
 		{Name: fieldCSV, Kind: playbook.KindMap, Keys: csvKeys, Doc: "How CSV is written."},
 	}
 }
@@ -51,6 +56,7 @@ func Fields(byDefault, what string) []playbook.Field {
 type Options struct {
 	Format      string // "" where the author does not say
 	Compression string // "" for what the first bytes say
+	Encoding    string // the charset, "" where the author does not say
 	CSV         CSVDialect
 }
 
@@ -66,6 +72,9 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 	if err != nil {
 		return o, err
 	}
+	if o.Encoding, err = encodingOf(in, written); err != nil {
+		return o, err
+	}
 	if o.CSV, err = dialect(in.Step, written); err != nil || written == nil {
 		return o, err
 	}
@@ -76,9 +85,29 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 	return o, nil
 }
 
+// encodingOf is the charset that the author says, by the field or as a key of csv.
+func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
+	encoding, err := tool.TextField(in, fieldEncoding)
+	if err != nil {
+		return "", err
+	}
+	name, value := fieldEncoding, any(encoding)
+	if written := csv[keyEncoding]; written != nil {
+		if encoding != "" && written != encoding {
+			return "", tool.ConfigErrorf("step %q: encoding and csv.encoding differ; leave one of them out", in.Step)
+		}
+		name, value = fieldCSV+"."+keyEncoding, written
+	}
+	encoding, isText := value.(string)
+	if _, _, unknown := charsetOf(Charset(encoding)); !isText || encoding != "" && unknown != nil {
+		return "", tool.ConfigErrorf("step %q: %s is %s; it must be the name of a charset, such as utf-8, windows-1252 or utf-16le", in.Step, name, shown(value))
+	}
+	return encoding, nil
+}
+
 // RefuseToWrite is an error where a sink has fields that say how something is read.
 func RefuseToWrite(in interpreter.ToolInput) error {
-	for _, name := range []string{fieldCompression, fieldCSV} {
+	for _, name := range []string{fieldCompression, fieldEncoding, fieldCSV} {
 		if in.Fields[name].Data != nil {
 			return tool.ConfigErrorf("step %q: %s says how a file is read, and this is a sink; leave it out", in.Step, name)
 		}
@@ -107,6 +136,19 @@ func ByName(name string) (format string, packed bool) {
 		return Text, packed
 	}
 	return "", packed
+}
+
+// MediaType reads a content type as servers write it: its media type in lower case, and the first charset that it names.
+func MediaType(contentType string) (mediaType, charset string) {
+	mediaType, parameters, _ := strings.Cut(contentType, ";")
+	for parameter := range strings.FieldsFuncSeq(parameters, func(c rune) bool { return c == ';' || c == ',' }) {
+		name, value, _ := strings.Cut(parameter, "=")
+		if charset == "" && strings.EqualFold(strings.TrimSpace(name), "charset") {
+			charset = Charset(value)
+		}
+	}
+	mediaType, _, _ = strings.Cut(mediaType, ",")
+	return strings.ToLower(strings.TrimSpace(mediaType)), charset
 }
 
 // ByType is the format that a content type says, "" for one that says none, and

@@ -24,8 +24,10 @@ func read(t *testing.T, fields map[string]any, content string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	decoded, err := format.Decode(t.Context(), []byte(content), options.CSV.Encoding)
-	require.NoError(t, err)
+	decoded, err := format.Decode(t.Context(), []byte(content), options.Encoding)
+	if err != nil {
+		return "", err
+	}
 	v, err := options.Value(t.Context(), decoded, "it", 1<<20)
 	if err != nil {
 		return "", err
@@ -48,7 +50,6 @@ func TestValues(t *testing.T) {
 	}{
 		"json":                      {as("json"), ` {"n": 9007199254740993}`, `{"n":9007199254740993}`},
 		"jsonl":                     {as("jsonl"), "{\"n\":1}\n\n [2]\r\n3", `[{"n":1},[2],3]`},
-		"jsonl that is not UTF-8":   {as("jsonl"), "{\"\xe8\":\"\xe9 ü\",\"\xe9\":1}\n\"\x81\"", "[{\"è\":\"é ü\",\"é\":1},\"\u0081\"]"},
 		"no lines":                  {as("jsonl"), "", `[]`},
 		"csv":                       {as("csv"), "id,name\r\n1,\"Ana, \"\"B\"\"\"\r\n2,\"two\nlines\"\r\n", `[{"id":"1","name":"Ana, \"B\""},{"id":"2","name":"two\nlines"}]`},
 		"a header alone":            {as("csv"), "id,name\n", `[]`},
@@ -71,6 +72,35 @@ func TestValues(t *testing.T) {
 		"windows-1252":              {csv(map[string]any{"encoding": "windows-1252"}), "a\ncaf\xe9 \x80", `[{"a":"café €"}]`},
 		"utf-16 with a mark":        {csv(map[string]any{"encoding": "utf-16"}), "\xff\xfea\x00\n\x00\xe9\x00", `[{"a":"é"}]`},
 		"utf-16 without":            {csv(map[string]any{"encoding": "utf-16le"}), "a\x00\n\x00\xe9\x00", `[{"a":"é"}]`},
+		"lines that end in CR":      {as("csv"), "id,a\r1,x\r2,\"y\rz\"\r", `[{"a":"x","id":"1"},{"a":"y\rz","id":"2"}]`},
+		"CR CR LF":                  {as("csv"), "id,a\r\r\n1,x\r\r\n2,y\r\r\n", `[{"a":"x","id":"1"},{"a":"y","id":"2"}]`},
+		"mixed line ends":           {as("csv"), "id,a\r\n1,x\n2,y\r3,z", `[{"a":"x","id":"1"},{"a":"y","id":"2"},{"a":"z","id":"3"}]`},
+		"line breaks of a value":    {as("csv"), "id,a\n1,\"\r\nb\n\rc\"\r\n", `[{"a":"\r\nb\n\rc","id":"1"}]`},
+		"empty lines":               {as("csv"), "\n\nid,a\n\n1,x\r\n\r\n", `[{"a":"x","id":"1"}]`},
+		"one column":                {as("csv"), "a\nx\n\n\"\"\ny\n\n", `[{"a":"x"},{"a":""},{"a":""},{"a":"y"},{"a":""}]`},
+		"one column, no end":        {as("csv"), "a\n\nx", `[{"a":""},{"a":"x"}]`},
+		"one column, CR":            {as("csv"), "a\rx\r\ry\r", `[{"a":"x"},{"a":""},{"a":"y"}]`},
+		"one column without names":  {csv(map[string]any{"header": false}), "\nx\n\n", `[{"column1":""},{"column1":"x"},{"column1":""}]`},
+		"one column that is nil":    {csv(map[string]any{"header": []any{"a"}, "null": ""}), "x\n\ny\n", `[{"a":"x"},{"a":null},{"a":"y"}]`},
+		"two columns without names": {csv(map[string]any{"header": false}), "\n1,2\n\n", `[{"column1":"1","column2":"2"}]`},
+		"values with spaces":        {as("csv"), "a,b\n x , y\t\n", `[{"a":" x ","b":" y\t"}]`},
+		"values with NUL":           {as("csv"), "a,b\nx\x00y,\"\x00\"\n", `[{"a":"x\u0000y","b":"\u0000"}]`},
+		"a last value that is none": {as("csv"), "a,b\n1,", `[{"a":"1","b":""}]`},
+		"sep=":                      {as("csv"), "sep=;\r\nid;a\r\n1;2,5\r\n", `[{"a":"2,5","id":"1"}]`},
+		"sep= and a delimiter":      {csv(map[string]any{"delimiter": ";"}), "SEP=;\nid;a\n1;2\n", `[{"a":"2","id":"1"}]`},
+		"sep= of a tab, after mark": {as("csv"), "\ufeffsep=\t\rid\ta\r1\t2\r", `[{"a":"2","id":"1"}]`},
+		"sep= alone":                {as("csv"), "sep=;", `[]`},
+		"a column named sep=":       {as("csv"), "\"sep=;\"\n1\n", `[{"sep=;":"1"}]`},
+		"a column that begins so":   {as("csv"), "sep=ab\n1\n", `[{"sep=ab":"1"}]`},
+		"no charset of UTF-8":       {map[string]any{"format": "json", "encoding": "iso-8859-1"}, `{"a":"é"}`, `{"a":"é"}`},
+		"JSON in latin1":            {map[string]any{"format": "json", "encoding": "iso-8859-1"}, "{\"a\":\"\xe9\"}", `{"a":"é"}`},
+		"text in Shift_JIS":         {map[string]any{"format": "text", "encoding": "shift_jis"}, "\x93\xfa\x96\x7b", `"日本"`},
+		"text in ISO-2022-JP":       {map[string]any{"format": "text", "encoding": "iso-2022-jp"}, "\x1b$BF|K\\\x1b(B", `"日本"`},
+		"utf-16, big end first":     {as("jsonl"), "\xfe\xff\x00[\x00]\x00\n", `[[]]`},
+		"utf-16 of Chinese":         {as("text"), "\xff\xfe\x2d\x4e\x87\x65", `"中文"`},
+		"utf-16 with a U+FFFD":      {as("text"), "\xff\xfea\x00\xfd\xffb\x00", "\"a\ufffdb\""},
+		"utf-32":                    {as("text"), "\xff\xfe\x00\x00a\x00\x00\x00\x00\xf6\x01\x00", `"a😀"`},
+		"said to be utf-16":         {map[string]any{"format": "text", "encoding": "utf-16"}, "aé", `"aé"`},
 		"unpacked JSON":             {nil, `[{"a": 1}]`, `[{"a":1}]`},
 		"unpacked JSON Lines":       {nil, "{\"a\":1}\n{\"a\":2}\n", `[{"a":1},{"a":2}]`},
 		"unpacked text":             {nil, "{a}", `"{a}"`},
@@ -95,28 +125,41 @@ func TestLines(t *testing.T) {
 		content string
 		says    string
 	}{
-		"json":               {map[string]any{"format": "json"}, "{\n\"a\": 1,\n}", "(line 3)"},
-		"jsonl":              {map[string]any{"format": "jsonl"}, "{}\n\n{\n", "line 3: not JSON"},
-		"too few":            {map[string]any{"format": "csv"}, "a,b\n1,2\n\"x\ny\",2\n3\n", "line 5: 1 value, and there are 2 columns"},
-		"too many":           {map[string]any{"csv": map[string]any{"header": []any{"a"}}}, "1,2", "line 1: 2 values, and there are 1 column"},
-		"ragged, no names":   {map[string]any{"csv": map[string]any{"header": false}}, "1\n2,3", "line 2: 2 values"},
-		"twice":              {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" occurs twice`},
-		"open quote":         {map[string]any{"format": "csv"}, "a\n1\n\"2\n3\n4\n", "line 3: a quoted value does not end"},
-		"quote in a value":   {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote occurs within a value that does not begin with one; set csv.quote"},
-		"not UTF-8":          {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "line 3: the text is not UTF-8; set csv.encoding, such as windows-1252"},
-		"a key":              {map[string]any{"csv": map[string]any{"sep": ";"}}, "", `csv has no key "sep"; its keys are delimiter, quote, header, null or encoding`},
-		"delimiter":          {map[string]any{"csv": map[string]any{"delimiter": "::"}}, "", `csv.delimiter is "::"; it must be one character, or tab`},
-		"quote":              {map[string]any{"csv": map[string]any{"quote": "«"}}, "", `csv.quote is "«"; it must be one ASCII character, or none`},
-		"one for both":       {map[string]any{"csv": map[string]any{"delimiter": `"`}}, "", "csv.delimiter and csv.quote are one character"},
-		"no quote for both":  {map[string]any{"csv": map[string]any{"delimiter": `"`, "quote": "none"}}, "", "csv.delimiter and csv.quote are one character"},
-		"header":             {map[string]any{"csv": map[string]any{"header": 1}}, "", "csv.header is a number; it must be true, false or a list of names"},
-		"names twice":        {map[string]any{"csv": map[string]any{"header": []any{"a", "a"}}}, "", `csv.header has the name "a" twice`},
-		"null":               {map[string]any{"csv": map[string]any{"null": map[string]any{}}}, "", "csv.null is a map; it must be text, or a list of texts"},
-		"encoding":           {map[string]any{"csv": map[string]any{"encoding": "klingon"}}, "", `csv.encoding is "klingon"; it must be the name of a charset`},
-		"csv of JSON":        {map[string]any{"format": "json", "csv": map[string]any{}}, "", "csv says how CSV is written, and format is json"},
-		"no such format":     {map[string]any{"format": "xml"}, "", `format is "xml"; it must be json, jsonl, csv or text`},
-		"no such packing":    {map[string]any{"compression": "zip"}, "", `compression is "zip"; it must be gzip, zstd or none`},
-		"csv that is no map": {map[string]any{"csv": ";"}, "", "csv must be a map"},
+		"json":                {map[string]any{"format": "json"}, "{\n\"a\": 1,\n}", "(line 3)"},
+		"jsonl":               {map[string]any{"format": "jsonl"}, "{}\n\n{\n", "line 3: not JSON"},
+		"too few":             {map[string]any{"format": "csv"}, "a,b\n1,2\n\"x\ny\",2\n3\n", "line 5: 1 value, and there are 2 columns"},
+		"too many":            {map[string]any{"csv": map[string]any{"header": []any{"a"}}}, "1,2", "line 1: 2 values, and there are 1 column"},
+		"ragged, no names":    {map[string]any{"csv": map[string]any{"header": false}}, "1\n2,3", "line 2: 2 values"},
+		"twice":               {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" occurs twice`},
+		"open quote":          {map[string]any{"format": "csv"}, "a\n1\n\"2\n3\n4\n", "line 3: a quoted value does not end"},
+		"quote in a value":    {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote occurs within a value that does not begin with one; set csv.quote"},
+		"text behind a quote": {map[string]any{"format": "csv"}, "a,b\n\"1\"x,2\n", "line 2: text follows the closing quote of a value"},
+		"open to the end":     {map[string]any{"format": "csv"}, "a,b\r1,\"x", "line 2: a quoted value does not end"},
+		"sep= is the quote":   {map[string]any{"format": "csv"}, "sep=\"\na\n", "line 1: sep= names '\"', which quotes values; set csv.quote"},
+		"not UTF-8":           {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "byte 0xE9 at offset 7 (line 3) is not utf-8; set encoding to the charset of the text, such as windows-1252"},
+		"JSON is not UTF-8":   {map[string]any{"format": "json"}, "{\"a\":\"\xe9\"}", "byte 0xE9 at offset 6 (line 1) is not utf-8; set encoding"},
+		"text is not UTF-8":   {map[string]any{"format": "text"}, "\ufeffa\rb\r\xff", "byte 0xFF at offset 7 (line 3) is not utf-8"},
+		"not what is said":    {map[string]any{"format": "jsonl", "encoding": "utf-8"}, "1\n\"\xfc\"", "byte 0xFC at offset 3 (line 2) is not utf-8"},
+		"no Shift_JIS":        {map[string]any{"format": "text", "encoding": "shift_jis"}, "\x93\xfa\n\xff\xff", "byte 0xFF at offset 3 (line 2) is not shift_jis"},
+		"no windows-1252":     {map[string]any{"csv": map[string]any{"encoding": "windows-1252"}}, "a\n\xe9\n\x81", "byte 0x81 at offset 4 (line 3) is not windows-1252"},
+		"no ASCII":            {map[string]any{"format": "text", "encoding": "us-ascii"}, "a\xe9", "byte 0xE9 at offset 1 (line 1) is not us-ascii"},
+		"half of utf-16":      {map[string]any{"format": "text"}, "\xff\xfea\x00b", "byte 0x62 at offset 4 (line 1) is not utf-16le"},
+		"a lone surrogate":    {map[string]any{"format": "text"}, "\xff\xfe\n\x00\x00\xd8a\x00", "byte 0x00 at offset 4 (line 2) is not utf-16le"},
+		"encodings differ":    {map[string]any{"encoding": "latin1", "csv": map[string]any{"encoding": "utf-8"}}, "", "encoding and csv.encoding differ"},
+		"another encoding":    {map[string]any{"encoding": "klingon"}, "", `encoding is "klingon"; it must be the name of a charset`},
+		"a key":               {map[string]any{"csv": map[string]any{"sep": ";"}}, "", `csv has no key "sep"; its keys are delimiter, quote, header, null or encoding`},
+		"delimiter":           {map[string]any{"csv": map[string]any{"delimiter": "::"}}, "", `csv.delimiter is "::"; it must be one character, or tab`},
+		"quote":               {map[string]any{"csv": map[string]any{"quote": "«"}}, "", `csv.quote is "«"; it must be one ASCII character, or none`},
+		"one for both":        {map[string]any{"csv": map[string]any{"delimiter": `"`}}, "", "csv.delimiter and csv.quote are one character"},
+		"no quote for both":   {map[string]any{"csv": map[string]any{"delimiter": `"`, "quote": "none"}}, "", "csv.delimiter and csv.quote are one character"},
+		"header":              {map[string]any{"csv": map[string]any{"header": 1}}, "", "csv.header is a number; it must be true, false or a list of names"},
+		"names twice":         {map[string]any{"csv": map[string]any{"header": []any{"a", "a"}}}, "", `csv.header has the name "a" twice`},
+		"null":                {map[string]any{"csv": map[string]any{"null": map[string]any{}}}, "", "csv.null is a map; it must be text, or a list of texts"},
+		"encoding":            {map[string]any{"csv": map[string]any{"encoding": "klingon"}}, "", `csv.encoding is "klingon"; it must be the name of a charset`},
+		"csv of JSON":         {map[string]any{"format": "json", "csv": map[string]any{}}, "", "csv says how CSV is written, and format is json"},
+		"no such format":      {map[string]any{"format": "xml"}, "", `format is "xml"; it must be json, jsonl, csv or text`},
+		"no such packing":     {map[string]any{"compression": "zip"}, "", `compression is "zip"; it must be gzip, zstd or none`},
+		"csv that is no map":  {map[string]any{"csv": ";"}, "", "csv must be a map"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,5 +277,25 @@ func TestByType(t *testing.T) {
 			got += "+"
 		}
 		require.Equal(t, want, got, mediaType)
+	}
+}
+
+// TestMediaType: content types are read as servers write them.
+func TestMediaType(t *testing.T) {
+	t.Parallel()
+
+	for written, want := range map[string][2]string{
+		"":                                    {},
+		"text/csv":                            {"text/csv", ""},
+		"Application/JSON; charset=\"UTF-8\"": {"application/json", "UTF-8"},
+		"text/plain;charset=utf-8;charset=latin1":      {"text/plain", "utf-8"},
+		"application/json; charset=utf-8, utf-8":       {"application/json", "utf-8"},
+		"application/json, application/json":           {"application/json", ""},
+		"application/json; charset":                    {"application/json", ""},
+		"application/hal+json;v=1; CHARSET = 'latin1'": {"application/hal+json", "latin1"},
+		";;;": {},
+	} {
+		mediaType, charset := format.MediaType(written)
+		require.Equal(t, want, [2]string{mediaType, charset}, written)
 	}
 }

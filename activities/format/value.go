@@ -5,10 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding/charmap"
 
 	"reprise/activities/memory"
 	"reprise/interpreter/expression"
@@ -30,10 +26,6 @@ func (e *LineError) Unwrap() error { return e.Err }
 func (o Options) Value(ctx context.Context, content []byte, what string, most int) (any, error) {
 	switch o.Format {
 	case JSON, JSONL:
-		content, err := inUTF8(ctx, content)
-		if err != nil {
-			return nil, err
-		}
 		if err := memory.AcquireJSON(ctx, content, most, what); err != nil {
 			return nil, err
 		}
@@ -52,29 +44,7 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 	if err := memory.AcquireValue(ctx, int64(len(content)), what); err != nil {
 		return nil, err
 	}
-	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
-}
-
-// inUTF8 is JSON in UTF-8, as RFC 8259 has it. Bytes that are not, as old servers send them without a charset, are read as
-// windows-1252: made into replacement characters, different keys of rows would be the same.
-func inUTF8(ctx context.Context, content []byte) ([]byte, error) {
-	if utf8.Valid(content) {
-		return content, nil
-	}
-	if err := memory.AcquireCharset(ctx, content); err != nil {
-		return nil, err
-	}
-	valid := make([]byte, 0, len(content)+len(content)/8)
-	for len(content) > 0 {
-		char, size := utf8.DecodeRune(content)
-		if char == utf8.RuneError && size == 1 {
-			if char = charmap.Windows1252.DecodeByte(content[0]); char == utf8.RuneError {
-				char = rune(content[0]) // as the Encoding Standard has the five bytes that windows-1252 leaves out
-			}
-		}
-		valid, content = utf8.AppendRune(valid, char), content[size:]
-	}
-	return valid, nil
+	return string(content), nil
 }
 
 // sniffed is the value of bytes that nobody says the format of. Numbers and words are

@@ -3,6 +3,7 @@ package http_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,19 +38,21 @@ func TestHTTPCharsets(t *testing.T) {
 		contentType, body string
 		want              any
 	}{
-		"JSON with a byte order mark":  {"application/json", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
-		"and a charset":                {"application/json; charset=utf-8", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
-		"the mark says more":           {"application/json; charset=iso-8859-1", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
-		"JSON in Latin-1":              {"application/json; charset=iso-8859-1", "{\"name\": \"caf\xe9 \x80\"}", cafe},
-		"in quotes and capitals":       {`application/json; charset="ISO-8859-15"`, "{\"name\": \"caf\xe9 \xa4\"}", cafe},
-		"JSON in UTF-16":               {"application/json", utf16le(`{"name": "café €"}`), cafe},
-		"which it says":                {"application/json; charset=utf-16", utf16le(`{"name": "café €"}`), cafe},
-		"JSON in Shift JIS":            {"application/json; charset=shift_jis", "{\"name\": \"\x93\xfa\x96\x7b\"}", map[string]any{"name": "日本"}},
-		"text with a byte order mark":  {"text/plain", "\xef\xbb\xbfa,b\n1,ü", "a,b\n1,ü"},
-		"text in UTF-16":               {"text/plain; charset=utf-16le", utf16le("né"), "né"},
-		"old text keeps its own":       {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
-		"JSON that is not UTF-8":       {"application/json", "{\"name\": \"caf\xe9 \x80\"}", cafe},
-		"JSON with a byte that is off": {"application/json; charset=utf-8", "{\"name\": \"caf\xe9 €\"}", cafe},
+		"JSON with a byte order mark": {"application/json", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
+		"and a charset":               {"application/json; charset=utf-8", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
+		"the mark says more":          {"application/json; charset=iso-8859-1", "\xef\xbb\xbf" + `{"name": "café €"}`, cafe},
+		"JSON in Latin-1":             {"application/json; charset=iso-8859-1", "{\"name\": \"caf\xe9 \x80\"}", cafe},
+		"in quotes and capitals":      {`application/json; charset="ISO-8859-15"`, "{\"name\": \"caf\xe9 \xa4\"}", cafe},
+		"JSON in UTF-16":              {"application/json", utf16le(`{"name": "café €"}`), cafe},
+		"which it says":               {"application/json; charset=utf-16", utf16le(`{"name": "café €"}`), cafe},
+		"JSON in Shift JIS":           {"application/json; charset=shift_jis", "{\"name\": \"\x93\xfa\x96\x7b\"}", map[string]any{"name": "日本"}},
+		"text with a byte order mark": {"text/plain", "\xef\xbb\xbfa,b\n1,ü", "a,b\n1,ü"},
+		"text in UTF-16":              {"text/plain; charset=utf-16le", utf16le("né"), "né"},
+		"old text keeps its own":      {"text/plain; charset=windows-1251", "\xcf\xf0\xe8", "При"},
+		"UTF-8 of another name":       {"application/json; charset=iso-8859-1", `{"name": "café €"}`, cafe},
+		"UTF-8 of no charset":         {"application/json; charset=klingon", `{"name": "café €"}`, cafe},
+		"UTF-8 of two":                {"application/json; charset=utf-8; charset=latin1", `{"name": "café €"}`, cafe},
+		"UTF-8 that is ASCII":         {"application/json; charset=US-ASCII", `{"name": "café €"}`, cafe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,34 +68,58 @@ func TestHTTPCharsets(t *testing.T) {
 	}
 }
 
-// TestHTTPCharsetsThatAreNotKnown are errors that name them; what failed for
-// another reason says that one.
-func TestHTTPCharsetsThatAreNotKnown(t *testing.T) {
+// TestHTTPBytesThatAreNoText: a byte that is not of its charset is an error with its place; what failed for another reason says
+// that one.
+func TestHTTPBytesThatAreNoText(t *testing.T) {
 	t.Parallel()
 
-	for _, charset := range []string{"klingon", "iso-2022-kr", strings.Repeat("x", 5000)} {
-		url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json; charset="+charset)
+	for name, test := range map[string]struct {
+		contentType, body string
+		fields            map[string]any
+		says              string
+	}{
+		"JSON":              {"application/json", "{\"a\":\n\"J\xfcrgen\"}", nil, `byte 0xFC at offset 8 (line 2) is not utf-8; set encoding`},
+		"one in JSON":       {"application/json; charset=utf-8", `{"a":"ü"}` + "\xff", nil, "byte 0xFF at offset 10 (line 1) is not utf-8"},
+		"one in CSV":        {"text/csv", "a\nJürgen\nJ\xfcrgen\n", nil, "byte 0xFC at offset 11 (line 3) is not utf-8"},
+		"one in text":       {"text/plain", "Jürgen\nJ\xfcrgen\n", nil, "byte 0xFC at offset 9 (line 2) is not utf-8"},
+		"one in lines":      {"application/x-ndjson", "{}\n\"\xfc\"\n", nil, "byte 0xFC at offset 4 (line 2) is not utf-8"},
+		"not of Shift_JIS":  {"text/csv; charset=shift_jis", "a\n\xff\n", nil, "byte 0xFF at offset 2 (line 2) is not shift_jis"},
+		"an unknown one":    {"text/csv; charset=klingon", "a\n\xff\n", nil, `byte 0xFF at offset 2 (line 2) is not utf-8, and the charset "klingon" is not known`},
+		"one that is long":  {"text/csv; charset=" + strings.Repeat("x", 5000), "\xff", nil, "(line 1) is not utf-8, and the charset"},
+		"what nobody reads": {"text/csv; charset=iso-2022-kr", "\xff", nil, `"iso-2022-kr" is not known`},
+		"not what is said":  {"application/json", `"\xfc"`, map[string]any{"format": "text", "encoding": "us-ascii"}, ""},
+		"said to be ASCII":  {"text/plain", "\xfc", map[string]any{"encoding": "us-ascii"}, "byte 0xFC at offset 0 (line 1) is not us-ascii"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 
-			if r.URL.Path == "/missing" {
-				w.WriteHeader(http.StatusNotFound)
+			url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", test.contentType)
+				if r.URL.Path == "/missing" {
+					w.WriteHeader(http.StatusNotFound)
+				}
+				_, _ = io.WriteString(w, test.body)
+			})
+			fields := map[string]any{"url": url}
+			maps.Copy(fields, test.fields)
+			_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			if test.says == "" {
+				require.NoError(t, err)
+				return
 			}
+			object := tooltest.ErrorObject(t, err)
+			require.Equal(t, [3]string{"http", "final", "charset"}, [3]string{string(object.Kind), string(object.Class), object.Type})
+			require.Contains(t, object.Message, test.says)
+			require.Less(t, len(object.Message), 500)
 
-			_, _ = io.WriteString(w, `{"a": 1}`)
+			_, err = tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/missing"})(t))
+			require.Equal(t, 404, tooltest.ErrorObject(t, err).Status)
+
+			in := tooltest.Input(map[string]any{"url": url})(t)
+			in.Place = "sink"
+			_, err = tooltest.Call(t, activities.Default(), "http.write", "http", in)
+			require.NoError(t, err, "it is written, and nobody looks at the answer")
 		})
-		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
-		object := tooltest.ErrorObject(t, err)
-		require.Equal(t, [3]string{"http", "final", "charset"}, [3]string{string(object.Kind), string(object.Class), object.Type})
-		require.Contains(t, object.Message, `has the charset "`+charset[:5])
-		require.Less(t, len(object.Message), 500)
-
-		_, err = tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/missing"})(t))
-		require.Equal(t, 404, tooltest.ErrorObject(t, err).Status)
-
-		in := tooltest.Input(map[string]any{"url": url})(t)
-		in.Place = "sink"
-		_, err = tooltest.Call(t, activities.Default(), "http.write", "http", in)
-		require.NoError(t, err, "it is written, and nobody looks at the answer")
 	}
 }
 

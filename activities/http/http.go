@@ -89,9 +89,11 @@ without such a name are JSON, JSON Lines or text, whichever they are. Files pack
 by gzip and zstd are unpacked; limits hold on what comes out. What is not of its
 format is an error of type invalid_json, invalid_jsonl or invalid_csv with the line.
 
-A byte order mark and the charset are heeded; one that is not known is a final error
-of type charset. In JSON, bytes that are not UTF-8 are read as windows-1252. Bytes
-that are no text are a final error of type not_text that says what came. Status,
+Bytes that are UTF-8 are read as such, whatever charset is said of them. Others are
+in that of their byte order mark, else of the field encoding, else of the content
+type; a byte that is no text there is a final error of type charset with its place.
+Bytes that say they are no text, or hold a NUL, are a final error of type not_text
+that says what came. Status,
 headers, links and the final URL are in the envelope's meta: at most 100 headers of
 8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
 8 KiB is a final error of type link.

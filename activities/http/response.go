@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -124,7 +123,7 @@ func formatOf(response *http.Response, said string, packed bool) string {
 	if said != "" {
 		return said
 	}
-	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	mediaType, _ := format.MediaType(response.Header.Get("Content-Type"))
 	byType, packedType := format.ByType(mediaType)
 	if byType != "" {
 		return byType
@@ -143,21 +142,13 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	if len(bytes.TrimSpace(body)) == 0 && options.Format != format.JSONL && options.Format != format.CSV {
 		return nil, nil
 	}
-	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	charset := cmp.Or(options.CSV.Encoding, parameters["charset"])
-	isJSON := options.Format == format.JSON || options.Format == format.JSONL
-	switch {
-	case charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body):
-		charset = oldCharset
-	case isJSON && format.IsUTF8(charset):
-		charset = "" // a decoder of UTF-8 would replace other bytes, which these formats read
-	}
-	body, err := decodeCharset(ctx, response, body, charset)
+	_, charset := format.MediaType(response.Header.Get("Content-Type"))
+	body, err := decodeCharset(ctx, response, body, cmp.Or(options.Encoding, charset), options.Format)
 	if err != nil {
 		return nil, err
 	}
-	if (options.Format == format.Text || options.Format == format.Unpacked) && !format.IsText(body) {
-		return nil, notText(response, body)
+	if isPlain(options.Format) && !format.IsText(body) {
+		return nil, notText(response, body, "")
 	}
 	what := "the body from " + requestLine(response.Request)
 	v, err := options.Value(ctx, body, what, t.res.MaxPayload)
@@ -220,11 +211,11 @@ const typeNotText = "not_text"
 
 // notText is the error of a body that is no text. Made into one it would look
 // like an answer.
-func notText(response *http.Response, body []byte) error {
+func notText(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
-		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes",
-			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body)),
+		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes%s",
+			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body), where),
 	}
 }
 
@@ -251,7 +242,9 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body, format.Options{Format: formatOfError(response)})
 	}
 	if err != nil {
-		if text := leadingText(body); text != "" && format.IsText([]byte(text)) {
+		readable := format.IsText(body) || saysText(response) || formatOfError(response) == format.JSON
+		// What is only shown may have replacement characters.
+		if text := strings.ToValidUTF8(leadingText(body), "\uFFFD"); text != "" && readable && format.IsText([]byte(text)) {
 			e.Body = text
 		}
 	}
@@ -260,7 +253,7 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 
 // formatOfError is the format of an answer that failed.
 func formatOfError(response *http.Response) string {
-	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	mediaType, _ := format.MediaType(response.Header.Get("Content-Type"))
 	if byType, _ := format.ByType(mediaType); byType == format.JSON {
 		return format.JSON
 	}
@@ -299,26 +292,31 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	}
 }
 
-const (
-	// oldCharset is that of an old server's text that is no UTF-8 and names none,
-	// as browsers take it.
-	oldCharset = "windows-1252"
-	// typeCharset is the type of the error of a body whose charset is not known.
-	typeCharset = "charset"
-	// maxShownCharset bounds what a message has of a charset.
-	maxShownCharset = 100
-)
+// typeCharset is the type of the error of a body that has bytes which are no text.
+const typeCharset = "charset"
+
+// isPlain reports whether a format is that of any text.
+func isPlain(as string) bool { return as == format.Text || as == format.Unpacked }
+
+// saysText reports whether a content type is one of text.
+func saysText(response *http.Response) bool {
+	mediaType, charset := format.MediaType(response.Header.Get("Content-Type"))
+	return charset != "" || strings.HasPrefix(mediaType, "text/")
+}
 
 // decodeCharset makes UTF-8 of a body, without its byte order mark.
-func decodeCharset(ctx context.Context, response *http.Response, body []byte, charset string) ([]byte, error) {
+func decodeCharset(ctx context.Context, response *http.Response, body []byte, charset, as string) ([]byte, error) {
 	decoded, err := format.Decode(ctx, body, charset)
-	if errors.Is(err, format.ErrCharset) {
-		return nil, &tool.Error{
-			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCharset, Status: response.StatusCode,
-			Message: fmt.Sprintf("the body from %s has the charset %q, which is not known", requestLine(response.Request),
-				tool.CutText(format.Charset(charset), maxShownCharset)),
-			Headers: flatHeaders(response.Header), Err: err,
-		}
+	var wrong *format.ByteError
+	switch {
+	case !errors.As(err, &wrong):
+		return decoded, err
+	case isPlain(as) && (!saysText(response) || bytes.IndexByte(body, 0) >= 0):
+		return nil, notText(response, body, "; "+wrong.Error())
 	}
-	return decoded, err
+	return nil, &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCharset, Status: response.StatusCode,
+		Message: fmt.Sprintf("the body from %s cannot be read: %s", requestLine(response.Request), wrong),
+		Headers: flatHeaders(response.Header), Err: err,
+	}
 }

@@ -14,6 +14,8 @@ type Resources struct {
 	Connections ConnectionResolver
 	// Directory is the base of relative paths.
 	Directory string
+	// Private are files that playbooks neither read nor write, such as that of the connections.
+	Private []string
 	// MaxResponseBytes bounds what is read of a response, a file or a result.
 	MaxResponseBytes int64
 	// MaxPayload bounds a result, in bytes of JSON.

@@ -144,12 +144,24 @@ func Resources(connections, rateLimits string) (resources activities.Resources, 
 	if resources.Connections, err = Connections(connections); err != nil {
 		return resources, err
 	}
+	for _, path := range []string{connections, rateLimits, usualConnections, usualCallers} {
+		if path != "" {
+			resources.Private = append(resources.Private, path)
+		}
+	}
 	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
 		return resources, err
 	}
 	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
 	return resources, err
 }
+
+// The names that files of connections and of callers usually have. starter serve, which reads the callers, may have the folder
+// of a worker that does not know its flags.
+const (
+	usualConnections = "connections.yaml"
+	usualCallers     = "callers.yaml"
+)
 
 // RateLimits are the operator's, of a YAML file: a map of keys to limits in the
 // words of rate_limit. Path "" is none.

@@ -1,0 +1,81 @@
+package file
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/transform"
+
+	"reprise/activities/format"
+	"reprise/activities/tool"
+)
+
+// fileBefore is a file before rows are added at its end; the zero value is an empty one.
+type fileBefore struct {
+	size    int64
+	columns []string // of CSV, nil where it has none yet
+	isOpen  bool     // its last line lacks its line break
+}
+
+// before reads what a write has to know of the file; file is nil where there is none.
+func (w *fileWrite) before(journal *journal, file *os.File, info os.FileInfo) (before fileBefore, err error) {
+	if file == nil || info.Size() == 0 {
+		return fileBefore{}, nil
+	}
+	before.size = info.Size()
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, before.size-1); err != nil {
+		return before, err
+	}
+	before.isOpen = last[0] != '\n' && last[0] != '\r'
+	if !journal.endsAt(before.size) {
+		if err := w.checkOthers(file, before.size); err != nil {
+			return before, err
+		}
+	}
+	if w.format != format.CSV {
+		return before, nil
+	}
+	content, bare := withoutMark(file, before.size)
+	before.isOpen = before.isOpen && !bare
+	if before.columns, err = (format.CSVDialect{}).Header(content); err != nil {
+		return before, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
+	}
+	return before, nil
+}
+
+// checkOthers refuses to add rows to what somebody else has written where they would not be read as rows.
+func (w *fileWrite) checkOthers(file *os.File, size int64) error {
+	text := transform.NewReader(io.NewSectionReader(file, 0, size), encoding.UTF8Validator)
+	open := false
+	var err error
+	if w.format == format.CSV {
+		open, err = (format.CSVDialect{}).EndsInQuotes(text)
+	} else {
+		_, err = io.Copy(io.Discard, text)
+	}
+	switch {
+	case errors.Is(err, encoding.ErrInvalidUTF8):
+		return tool.Errorf("write %s: the file that is there is not UTF-8, in which rows are written; name another path, or convert the file", w.path)
+	case err != nil:
+		return err
+	case open:
+		return tool.Errorf("write %s: the file that is there ends within a value in quotes, so rows behind it would be a part of it; close the quote, or name another path", w.path)
+	}
+	return nil
+}
+
+// withoutMark reads a file behind its byte order mark. bare says that there is nothing else.
+func withoutMark(file *os.File, size int64) (content io.Reader, bare bool) {
+	const mark = "\uFEFF"
+	start := make([]byte, len(mark))
+	n, _ := file.ReadAt(start, 0)
+	if string(start[:n]) != mark {
+		return bufio.NewReader(io.NewSectionReader(file, 0, size)), false
+	}
+	return bufio.NewReader(io.NewSectionReader(file, int64(len(mark)), size-int64(len(mark)))), size == int64(utf8.RuneLen([]rune(mark)[0]))
+}

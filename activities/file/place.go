@@ -1,0 +1,196 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+)
+
+// place is where a file is: its folder, open, and its name there.
+type place struct {
+	folder *os.Root
+	name   string
+	path   string     // of the folder, from the worker's directory
+	opened []*os.Root // that directory, and the folders on the way
+}
+
+func (p *place) Close() error {
+	return errors.Join(lists.Map(p.opened, (*os.Root).Close)...)
+}
+
+// maxLinks bounds the symbolic links on the way to a file.
+const maxLinks = 40
+
+// open finds the file of a path below the worker's directory, and makes the folders on the way where it is told to. Each folder is
+// opened by its name in the one before, so that nothing leads out of the directory, nor to what is private there, whatever
+// others do to links meanwhile.
+func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*place, error) {
+	root, err := os.OpenRoot(t.res.Directory)
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
+	}
+	p := &place{folder: root, opened: []*os.Root{root}}
+	err = p.walk(strings.Split(filepath.ToSlash(path), "/"), makes)
+	if err == nil && t.isPrivate(p) {
+		err = errPrivate
+	}
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.Is(err, errPrivate):
+		err = tool.ConfigErrorf("step %q: path is %q, where the worker keeps files of its own (runs, journals, connections, callers); file neither reads nor writes them",
+			in.Step, path)
+	default:
+		err = fileError(verb, path, err)
+	}
+	_ = p.Close()
+	return nil, err
+}
+
+// errPrivate is that of a file which is no playbook's.
+var errPrivate = errors.New("private")
+
+// walk goes to the last of some names.
+func (p *place) walk(names []string, makes bool) error {
+	for links := 0; len(names) > 0; {
+		name := names[0]
+		if name == "" || name == "." {
+			names = names[1:]
+			continue
+		}
+		if name == ".." { // of a link
+			if err := p.up(); err != nil {
+				return err
+			}
+			names = names[1:]
+			continue
+		}
+		if isPrivateName(name) {
+			return errPrivate
+		}
+		info, err := p.folder.Lstat(name)
+		switch {
+		case err == nil && info.Mode()&fs.ModeSymlink != 0:
+			target, err := p.folder.Readlink(name)
+			if links++; err == nil && links > maxLinks {
+				err = syscall.ELOOP
+			}
+			if err == nil && filepath.IsAbs(target) {
+				err = errOutside
+			}
+			if err != nil {
+				return err
+			}
+			names = append(strings.Split(filepath.ToSlash(target), "/"), names[1:]...)
+			continue
+		case len(names) == 1 && (err == nil || errors.Is(err, fs.ErrNotExist)):
+			p.name = name
+			return nil
+		case errors.Is(err, fs.ErrNotExist) && makes:
+			if err := p.folder.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		if err := p.enter(name, info); err != nil {
+			return err
+		}
+		names = names[1:]
+	}
+	return syscall.EISDIR
+}
+
+// errOutside is that of a link which leads out of the worker's directory.
+var errOutside = fmt.Errorf("path escapes from parent: %w", fs.ErrPermission)
+
+func (p *place) up() error {
+	if len(p.opened) == 1 {
+		return errOutside
+	}
+	last := len(p.opened) - 1
+	err := p.opened[last].Close()
+	p.opened = p.opened[:last]
+	p.folder, p.path = p.opened[last-1], filepath.Dir(p.path)
+	return err
+}
+
+// enter opens the folder that was seen under a name.
+func (p *place) enter(name string, seen fs.FileInfo) error {
+	folder, err := p.folder.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	p.folder, p.path, p.opened = folder, filepath.Join(p.path, name), append(p.opened, folder)
+	info, err := folder.Stat(".")
+	if err == nil && !os.SameFile(info, seen) {
+		err = errMoved
+	}
+	if err != nil {
+		return err
+	}
+	if private, err := p.opened[0].Stat(privateFolder); err == nil && os.SameFile(info, private) {
+		return errPrivate
+	}
+	return nil
+}
+
+// errMoved is that of what was replaced while it was opened.
+var errMoved = errors.New("it was replaced meanwhile")
+
+// privateFolder is where programs keep what they need to go on.
+const privateFolder = ".reprise"
+
+// isPrivateName reports whether a name is that of the private folder, or of a journal, on file systems of any kind.
+func isPrivateName(name string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), besideSuffix)
+	return strings.HasSuffix(name, privateFolder)
+}
+
+// isPrivate reports whether a file is one of the worker's, by whatever name.
+func (t *Tool) isPrivate(p *place) bool {
+	info, err := p.folder.Stat(p.name)
+	for _, path := range t.res.Private {
+		private, errPrivate := os.Stat(path)
+		switch {
+		case errPrivate == nil && err == nil && os.SameFile(info, private), samePath(filepath.Join(t.res.Directory, p.path, p.name), path):
+			return true
+		}
+	}
+	return false
+}
+
+func samePath(a, b string) bool {
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && a == b
+}
+
+// openFile opens the file, which is no link.
+func (p *place) openFile(access int) (*os.File, os.FileInfo, error) {
+	// Opening a pipe would wait for its other end, so it is opened without.
+	file, err := p.folder.OpenFile(p.name, access|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = p.folder.Lstat(p.name); err == nil && !os.SameFile(info, there) {
+			err = errMoved
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}

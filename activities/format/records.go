@@ -1,0 +1,176 @@
+package format
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// What is wrong with a record of CSV.
+var (
+	errOpenQuote  = errors.New("a quoted value does not end")
+	errAfterQuote = errors.New("text follows the closing quote of a value")
+	errBareQuote  = errors.New("a quote occurs within a value that does not begin with one; set csv.quote, which may be none")
+)
+
+// record is a line of CSV, which has several where values hold line breaks.
+type record struct {
+	values []string
+	line   int  // from 1
+	empty  bool // nothing stands there: one value without quotes, or none
+}
+
+// records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF, as text has them whose line ends were converted
+// twice. Line breaks within quotes are those of the value and stay as they are.
+type records struct {
+	in        *bufio.Reader
+	delimiter []byte
+	quote     byte
+	quotes    bool
+	line      int // of the next byte
+	value     []byte
+}
+
+func (d CSVDialect) records(content io.Reader) (*records, error) {
+	r := &records{in: bufio.NewReader(content), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte, line: 1}
+	named, err := r.namedDelimiter()
+	delimiter := cmp.Or(named, d.delimiter, usualDelimiter)
+	if err == nil && r.quotes && delimiter == rune(r.quote) {
+		err = &LineError{1, fmt.Errorf("sep= names %q, which quotes values; set csv.quote", delimiter)}
+	}
+	r.delimiter = []byte(string(delimiter))
+	return r, err
+}
+
+// namedDelimiter reads a first line such as sep=;, by which spreadsheets say what separates values; 0 for none.
+func (r *records) namedDelimiter() (rune, error) {
+	const word = "sep="
+	head, err := r.in.Peek(len(word) + utf8.UTFMax + len("\r\r\n"))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil // who reads on sees it
+	}
+	if len(head) <= len(word) || !strings.EqualFold(string(head[:len(word)]), word) {
+		return 0, nil
+	}
+	named, size := utf8.DecodeRune(head[len(word):])
+	rest := head[len(word)+size:]
+	if strings.ContainsRune("\r\n", named) || len(rest) > 0 && rest[0] != '\n' && rest[0] != '\r' {
+		return 0, nil
+	}
+	_, _ = r.in.Discard(len(word) + size)
+	_, err = r.end()
+	return named, err
+}
+
+// next is the next record; io.EOF where there is none. The error of what is wrong has the line.
+func (r *records) next() (record, error) {
+	found := record{line: r.line}
+	for {
+		value, quoted, last, err := r.field(found.line)
+		if errors.Is(err, io.EOF) && len(found.values) == 0 {
+			return record{}, io.EOF
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return record{}, err
+		}
+		found.values = append(found.values, value)
+		if last {
+			found.empty = len(found.values) == 1 && value == "" && !quoted
+			return found, nil
+		}
+	}
+}
+
+// field reads a value with what follows it. last says that it is that of its record; the error is io.EOF where nothing was left
+// to read.
+func (r *records) field(line int) (value string, quoted, last bool, err error) {
+	r.value = r.value[:0]
+	c, err := r.in.ReadByte()
+	if err != nil {
+		return "", false, true, err
+	}
+	if r.quotes && c == r.quote {
+		if err := r.quoted(line); err != nil {
+			return "", true, true, err
+		}
+		last, err = r.behindQuote()
+		return string(r.value), true, last, err
+	}
+	for {
+		switch {
+		case c == '\n' || c == '\r':
+			_ = r.in.UnreadByte()
+			_, err := r.end()
+			return string(r.value), false, true, err
+		case c == r.delimiter[0] && r.skip(r.delimiter[1:]):
+			return string(r.value), false, false, nil
+		case r.quotes && c == r.quote:
+			return "", false, true, &LineError{r.line, errBareQuote}
+		}
+		r.value = append(r.value, c)
+		if c, err = r.in.ReadByte(); errors.Is(err, io.EOF) {
+			return string(r.value), false, true, nil
+		} else if err != nil {
+			return "", false, true, err
+		}
+	}
+}
+
+// quoted reads a value up to its closing quote.
+func (r *records) quoted(line int) error {
+	for before := byte(0); ; {
+		c, err := r.in.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return &LineError{line, errOpenQuote}
+		case err != nil:
+			return err
+		case c == r.quote && !r.skip([]byte{r.quote}):
+			return nil
+		case c == '\r', c == '\n' && before != '\r':
+			r.line++
+		}
+		r.value, before = append(r.value, c), c
+	}
+}
+
+// behindQuote reads what follows a closing quote.
+func (r *records) behindQuote() (last bool, err error) {
+	if r.skip(r.delimiter) {
+		return false, nil
+	}
+	ended, err := r.end()
+	if err == nil && !ended {
+		err = &LineError{r.line, errAfterQuote}
+	}
+	return true, err
+}
+
+// end reads the end of a line, or of the text.
+func (r *records) end() (ended bool, err error) {
+	for _, end := range []string{"\n", "\r\r\n", "\r\n", "\r"} {
+		if r.skip([]byte(end)) {
+			r.line++
+			return true, nil
+		}
+	}
+	if _, err := r.in.Peek(1); err == nil || !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return true, nil
+}
+
+// skip reads what is there next, if it is that.
+func (r *records) skip(next []byte) bool {
+	there, _ := r.in.Peek(len(next)) // an error is seen by who reads on
+	if !bytes.Equal(there, next) {
+		return false
+	}
+	_, _ = r.in.Discard(len(next))
+	return true
+}
