@@ -197,7 +197,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	}
 	h.outcome = &made.outcome
 	h.apply(made.outcome)
-	if pause, pauses := input.PausesRateLimit(h.call.View().Refused); pauses {
+	if pause, pauses := input.PausesRateLimit(h.call.View().OthersWait); pauses {
 		_ = h.catalogue.PauseRateLimit(ctx, pause) // it never fails
 	}
 	if made.outcome.PutOff == nil {

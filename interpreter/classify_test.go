@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,16 +32,40 @@ func TestRetryAfter(t *testing.T) {
 		{"nothing", 429, nil, none},
 		{"seconds", 429, map[string]string{"retry-after": "3"}, 3 * time.Second},
 		{"spaces", 429, map[string]string{"retry-after": " 3 "}, 3 * time.Second},
-		{"zero", 503, map[string]string{"retry-after": "0"}, 0},
+		{"zero", 503, map[string]string{"retry-after": "0"}, none},
 		{"fractions, as some send them", 429, map[string]string{"retry-after": "1.5"}, 1500 * time.Millisecond},
-		{"negative is past", 429, map[string]string{"retry-after": "-5"}, 0},
+		{"negative is past", 429, map[string]string{"retry-after": "-5"}, none},
 		{"date", 429, map[string]string{"retry-after": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
 		{"date in the form of RFC 850", 429, map[string]string{"retry-after": "Friday, 02-Jan-26 03:05:05 GMT"}, time.Minute},
 		{"date in the form of asctime", 429, map[string]string{"retry-after": "Fri Jan  2 03:05:05 2026"}, time.Minute},
-		{"past date", 503, map[string]string{"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}, 0},
+		{"past date", 503, map[string]string{"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}, none},
 		{"far date", 503, map[string]string{"retry-after": "Fri, 02 Jan 2326 03:04:05 GMT"}, 365 * 24 * time.Hour},
 		{"absurd", 429, map[string]string{"retry-after": "99999999999999999999"}, 365 * 24 * time.Hour},
-		{"beyond numbers", 429, map[string]string{"retry-after": "1e999"}, none},
+		{"beyond numbers", 429, map[string]string{"retry-after": "1e999"}, 365 * 24 * time.Hour},
+		{"since 1970", 429, map[string]string{"retry-after": epoch}, time.Minute},
+		{"milliseconds since 1970", 429, map[string]string{"retry-after": epoch + "250"}, time.Minute + 250*time.Millisecond},
+		{"RFC 3339", 503, map[string]string{"retry-after": "2026-01-02T04:05:05+01:00"}, time.Minute},
+		{"RFC 3339 with a space", 503, map[string]string{"retry-after": "2026-01-02 03:05:05.5Z"}, time.Minute + 500*time.Millisecond},
+		{"a date with an offset", 503, map[string]string{"retry-after": "Fri, 02 Jan 2026 04:05:05 +0100"}, time.Minute},
+		{"a time without a zone", 503, map[string]string{"retry-after": "2026-01-02T04:05:05"}, none},
+		{"a duration", 429, map[string]string{"retry-after": "1m30s"}, 90 * time.Second},
+		{"two headers", 429, map[string]string{"retry-after": "3, 7"}, 7 * time.Second},
+		{"two headers, of which one cannot be read", 429, map[string]string{"retry-after": "soon, 7"}, 7 * time.Second},
+		{"two headers with dates", 429, map[string]string{"retry-after": "Fri, 02 Jan 2026 03:05:05 GMT, Friday, 02-Jan-26 03:06:05 GMT"}, 2 * time.Minute},
+		{"nothing leaves it to a reset", 429, map[string]string{"retry-after": "0", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, time.Minute},
+		{"a reset that is over leaves it to the next", 429, map[string]string{"x-ratelimit-reset": "1500000000", "ratelimit": `"a";r=0;t=9`}, 9 * time.Second},
+		{"Retry-After-Ms", 429, map[string]string{"retry-after-ms": "1500"}, 1500 * time.Millisecond},
+		{"Retry-After-Ms since 1970", 429, map[string]string{"retry-after-ms": epoch + "000"}, time.Minute},
+		{"Retry-After-Ms of another status", 500, map[string]string{"retry-after-ms": "1500"}, none},
+		{"Retry-After goes before Retry-After-Ms", 429, map[string]string{"retry-after": "2", "retry-after-ms": "1500"}, 2 * time.Second},
+		{"Okta and X", 429, map[string]string{"x-rate-limit-remaining": "0", "x-rate-limit-reset": epoch}, time.Minute},
+		{"Okta and X, with something left", 429, map[string]string{"x-rate-limit-remaining": "9", "x-rate-limit-reset": epoch}, none},
+		{"Discord", 429, map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset-after": "1.337"}, 1337 * time.Millisecond},
+		{"Discord, with something left", 429, map[string]string{"x-ratelimit-remaining": "2", "x-ratelimit-reset-after": "1.337"}, none},
+		{"reset in milliseconds", 429, map[string]string{"x-ratelimit-reset": epoch + "000"}, time.Minute},
+		{"reset with a fraction", 429, map[string]string{"x-ratelimit-reset": epoch + ".5"}, time.Minute + 500*time.Millisecond},
+		{"reset as RFC 3339", 429, map[string]string{"x-ratelimit-reset": "2026-01-02T03:05:05Z"}, time.Minute},
+		{"reset as an HTTP date", 429, map[string]string{"ratelimit-reset": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
 		{"garbage", 429, map[string]string{"retry-after": "soon"}, none},
 		{"empty", 429, map[string]string{"retry-after": ""}, none},
 		{"NaN", 429, map[string]string{"retry-after": "NaN"}, none},
@@ -48,7 +73,7 @@ func TestRetryAfter(t *testing.T) {
 		{"a 500 may say it too", 500, map[string]string{"retry-after": "7"}, 7 * time.Second},
 		{"reset in seconds", 429, map[string]string{"x-ratelimit-reset": "60"}, time.Minute},
 		{"reset as a time", 429, map[string]string{"x-ratelimit-reset": epoch}, time.Minute},
-		{"reset in the past", 429, map[string]string{"x-ratelimit-reset": "1500000000"}, 0},
+		{"reset in the past", 429, map[string]string{"x-ratelimit-reset": "1500000000"}, none},
 		{"reset at the edge is seconds", 429, map[string]string{"x-ratelimit-reset": "1000000000"}, 365 * 24 * time.Hour},
 		{"reset garbage", 429, map[string]string{"x-ratelimit-reset": "tomorrow"}, none},
 		{"retry-after comes first", 429, map[string]string{"retry-after": "2", "x-ratelimit-reset": "60"}, 2 * time.Second},
@@ -83,7 +108,7 @@ func TestRetryAfter(t *testing.T) {
 		{"a policy alone says nothing", 429, map[string]string{"ratelimit-policy": `"day";q=9;w=86400`}, none},
 		{"structured garbage", 429, map[string]string{"ratelimit": `;;,"`}, none},
 		{"structured, not of our time", 429, map[string]string{"ratelimit": `"default";r=0;t=x`}, none},
-		{"structured, in the past", 429, map[string]string{"ratelimit": `"default";r=0;t=-3`}, 0},
+		{"structured, in the past", 429, map[string]string{"ratelimit": `"default";r=0;t=-3`}, none},
 	} {
 		wait, told := ratelimit.RetryAfter(row.headers, row.status, tables.Started)
 		require.Equal(t, row.want != none, told, row.name)
@@ -104,7 +129,6 @@ func TestRetryAfterByTheAnswersClock(t *testing.T) {
 		want    time.Duration
 	}{
 		"date":               {map[string]string{"retry-after": answered.Add(8 * time.Second).Format(http.TimeFormat)}, 8 * time.Second},
-		"past date":          {map[string]string{"retry-after": answered.Add(-time.Second).Format(http.TimeFormat)}, 0},
 		"seconds":            {map[string]string{"retry-after": "8"}, 8 * time.Second},
 		"reset as a time":    {map[string]string{"x-ratelimit-reset": strconv.FormatInt(epoch, 10)}, 8 * time.Second},
 		"the first drafts":   {map[string]string{"ratelimit-reset": strconv.FormatInt(epoch, 10)}, 8 * time.Second},
@@ -118,6 +142,10 @@ func TestRetryAfterByTheAnswersClock(t *testing.T) {
 		require.True(t, told, name)
 		require.InDelta(t, row.want, wait, float64(time.Microsecond), name)
 	}
+	_, told := ratelimit.RetryAfter(map[string]string{
+		"date": date, "retry-after": answered.Add(-time.Second).Format(http.TimeFormat),
+	}, http.StatusTooManyRequests, tables.Started)
+	require.False(t, told, "it is over by their clock")
 	for _, unusable := range []string{"", "yesterday", date + ", " + date} {
 		wait, told := ratelimit.RetryAfter(map[string]string{
 			"date": unusable, "retry-after": tables.Started.Add(8 * time.Second).Format(http.TimeFormat),
@@ -125,6 +153,30 @@ func TestRetryAfterByTheAnswersClock(t *testing.T) {
 		require.True(t, told, unusable)
 		require.Equal(t, 8*time.Second, wait, "without a date of theirs the clock here counts: %q", unusable)
 	}
+}
+
+// TestUnreadWaits: a header that says how long to wait in another form is named.
+func TestUnreadWaits(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		status  int
+		headers map[string]string
+		want    string // how it begins
+	}{
+		{"nothing", 429, nil, ""},
+		{"all can be read", 429, map[string]string{"retry-after": "0", "x-ratelimit-reset": "-1"}, ""},
+		{"a word", 500, map[string]string{"retry-after": "soon"}, `Retry-After is "soon", and must be seconds, a duration`},
+		{"a number of nothing", 429, map[string]string{"retry-after": "NaN"}, `Retry-After is "NaN", `},
+		{"a reset", 429, map[string]string{"x-rate-limit-reset": "tomorrow"}, `X-Rate-Limit-Reset is "tomorrow", `},
+		{"a reset of a status that is not about rates", 500, map[string]string{"x-rate-limit-reset": "tomorrow"}, ""},
+		{"a reset with something left", 429, map[string]string{"ratelimit-remaining": "3", "ratelimit-reset": "tomorrow"}, ""},
+		{"milliseconds", 503, map[string]string{"retry-after-ms": "1500 ms"}, `Retry-After-Ms is "1500 ms", `},
+	} {
+		got := ratelimit.Unread(row.headers, row.status)
+		require.True(t, strings.HasPrefix(got, row.want) && (row.want != "") == (got != ""), "%s: %s", row.name, got)
+	}
+	require.Less(t, len(ratelimit.Unread(map[string]string{"retry-after": strings.Repeat("x", 1<<20)}, 429)), 400)
 }
 
 func TestLimited(t *testing.T) {
@@ -137,6 +189,11 @@ func TestLimited(t *testing.T) {
 		{"nothing", nil, false},
 		{"retry-after", map[string]string{"retry-after": "3"}, true},
 		{"garbage", map[string]string{"retry-after": "soon"}, false},
+		{"a wait of nothing", map[string]string{"retry-after": "0"}, true},
+		{"Okta and X", map[string]string{"x-rate-limit-remaining": "0", "x-rate-limit-reset": "60"}, true},
+		{"Discord", map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset-after": "60"}, true},
+		{"Retry-After-Ms", map[string]string{"retry-after-ms": "60"}, true},
+		{"a reset that is over", map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset": "-3"}, true},
 		{"used up", map[string]string{"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, true},
 		{"used up without a reset", map[string]string{"x-ratelimit-remaining": "0"}, false},
 		{"something left", map[string]string{"x-ratelimit-remaining": "1", "x-ratelimit-reset": "60"}, false},

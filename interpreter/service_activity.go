@@ -46,7 +46,7 @@ const (
 )
 
 // PauseRateLimitActivity is the name of the local activity that pauses all attempts
-// under a rate limit, because a response that reports success asks clients to wait.
+// under a rate limit, because a policy has read in a response that clients are to wait.
 const PauseRateLimitActivity = "pause_rate_limit"
 
 // PauseRateLimitInput is the argument of PauseRateLimitActivity; it does not travel.
@@ -56,10 +56,10 @@ type PauseRateLimitInput struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// PausesRateLimit is the pause of all attempts under the rate limit of an attempt, as the failure says that a policy
-// has made of its answer; false for nothing. refused is nil where none has.
-func (in ToolInput) PausesRateLimit(refused *ErrorObject) (PauseRateLimitInput, bool) {
-	if refused == nil || refused.Class != ClassRateLimited || refused.RetryAfter == nil {
+// PausesRateLimit is the pause of all attempts under the rate limit of an attempt, of as many seconds as a policy has
+// read in its outcome; false for nothing. seconds is nil where none has.
+func (in ToolInput) PausesRateLimit(seconds *float64) (PauseRateLimitInput, bool) {
+	if seconds == nil {
 		return PauseRateLimitInput{}, false
 	}
 	attempt := ToolInput{
@@ -69,5 +69,5 @@ func (in ToolInput) PausesRateLimit(refused *ErrorObject) (PauseRateLimitInput, 
 	if address, has := in.Fields[playbook.FieldURL]; has {
 		attempt.Fields[playbook.FieldURL] = address
 	}
-	return PauseRateLimitInput{Attempt: attempt, Seconds: *refused.RetryAfter}, true
+	return PauseRateLimitInput{Attempt: attempt, Seconds: *seconds}, true
 }

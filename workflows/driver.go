@@ -126,7 +126,7 @@ func (d *driver) next(ctx workflow.Context) {
 		d.attempt(ctx, command.Input)
 	case call.DoAwait:
 		d.await(ctx, command.Await)
-		d.refused(ctx, nil)
+		d.ruled(ctx, nil)
 	case call.DoWait:
 		d.wait(ctx, command.Wait)
 	case call.DoHold:
@@ -202,7 +202,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		return
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
-	d.refused(ctx, &input)
+	d.ruled(ctx, &input)
 	d.ignored(ctx, outcome.Err)
 	logFailed(ctx, d.call)
 }

@@ -119,20 +119,19 @@ func (d *driver) ignored(ctx workflow.Context, failure *interpreter.ErrorObject)
 	recordMarker(ctx, IgnoredMark{Ignored: config.Place(), Index: config.Index})
 }
 
-// refused records that a policy has made a failure of the last answer, and pauses
-// the other attempts under its rate limit where the answer asks for that. The call itself
-// waits in any case. input is nil where the attempt was answered from outside.
-func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
-	failure := d.call.View().Refused
-	if failure == nil {
-		return
+// ruled records that a policy has made a failure of the last answer, and pauses
+// the other attempts under its rate limit where a policy has read in the outcome that they
+// are to wait. The call itself waits in any case. input is nil where the attempt was answered from outside.
+func (d *driver) ruled(ctx workflow.Context, input *interpreter.ToolInput) {
+	view := d.call.View()
+	if view.Refused != nil {
+		brief := view.Refused.Brief()
+		recordMarker(ctx, RefusedMark{Refused: d.call.Config().Step.Name, Index: d.call.Config().Index, Attempt: view.Attempts, Error: &brief})
 	}
-	brief := failure.Brief()
-	recordMarker(ctx, RefusedMark{Refused: d.call.Config().Step.Name, Index: d.call.Config().Index, Attempt: d.call.View().Attempts, Error: &brief})
 	if input == nil {
 		return
 	}
-	in, pauses := input.PausesRateLimit(failure)
+	in, pauses := input.PausesRateLimit(view.OthersWait)
 	if !pauses {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,22 @@ func TestHTTPRetryAfterReachesTheErrorObject(t *testing.T) {
 	body, isMap := object.Body.Data.(map[string]any)
 	require.True(t, isMap, "the body of an error is parsed: %v", object.Body.Data)
 	require.Contains(t, body, "error")
+}
+
+// TestHTTPUnreadWaitIsInTheMessage: a wait that cannot be read is named, and is no wait.
+func TestHTTPUnreadWaitIsInTheMessage(t *testing.T) {
+	t.Parallel()
+
+	_, url := tooltest.StartAPI(t)
+	for said, named := range map[string]string{"soon": `; Retry-After is "soon", and must be seconds`, "0": "", "-1": ""} {
+		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=" + said})(t))
+		object := tooltest.ErrorObject(t, err)
+		require.Nil(t, object.RetryAfter, said)
+		require.Equal(t, interpreter.ClassRateLimited, object.Class)
+		require.Contains(t, object.Message, "HTTP 429 from GET ")
+		require.Equal(t, named != "", strings.Contains(object.Message, "Retry-After is"), object.Message)
+		require.Contains(t, object.Message, named)
+	}
 }
 
 func TestHTTPTimeoutOfABodyThatNeverEnds(t *testing.T) {

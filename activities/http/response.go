@@ -236,6 +236,8 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 	}
 	if found {
 		e.RetryAfter = &wait
+	} else if unread := ratelimit.Unread(headers, response.StatusCode); unread != "" {
+		e.Message += "; " + unread
 	}
 	body, _, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead), format.Options{})
 	if err == nil {

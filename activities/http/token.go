@@ -246,6 +246,8 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	e.Class = interpreter.ClassifyHTTP(status, ratelimit.Limited(headers))
 	if wait, found := ratelimit.RetryAfter(headers, status, time.Now()); found {
 		e.RetryAfter = &wait
+	} else if unread := ratelimit.Unread(headers, status); unread != "" {
+		e.Message += "; " + unread
 	}
 	if refused.ErrorDescription != "" {
 		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}

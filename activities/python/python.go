@@ -15,6 +15,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
 )
 
 // hostCode reads the code and its arguments, calls main and reports.
@@ -158,7 +159,7 @@ type report struct {
 	Message    string           `json:"message"`
 	Traceback  string           `json:"traceback"`
 	Retryable  *bool            `json:"retryable"`   // what the exception says
-	RetryAfter *float64         `json:"retry_after"` // seconds
+	RetryAfter *string          `json:"retry_after"`
 	Final      bool             `json:"final"`
 	Unfit      bool             `json:"unfit"` // main cannot be called with the args, or is not there
 }
@@ -186,9 +187,8 @@ func (r *report) toError() error {
 		e.Body = map[string]any{"traceback": r.Traceback}
 	}
 	final := r.Final || (r.Retryable != nil && !*r.Retryable)
-	if r.RetryAfter != nil && *r.RetryAfter >= 0 {
-		wait := time.Duration(min(*r.RetryAfter, maxRetryAfterSeconds) * float64(time.Second))
-		e.RetryAfter, e.Class = &wait, interpreter.ClassRateLimited
+	if r.RetryAfter != nil {
+		r.requestWait(e)
 	}
 	if final {
 		e.Class = interpreter.ClassFinal
@@ -196,5 +196,14 @@ func (r *report) toError() error {
 	return e
 }
 
-// maxRetryAfterSeconds keeps a requested wait within what a duration can hold: a year.
-const maxRetryAfterSeconds = 365 * 24 * 3600
+// requestWait has the error request the wait that the exception names.
+func (r *report) requestWait(e *tool.Error) {
+	wait, readable := ratelimit.ParseWait(*r.RetryAfter, time.Now())
+	if !readable {
+		e.Message += fmt.Sprintf("; retry_after is %s, and must be %s", ratelimit.Shown(*r.RetryAfter), ratelimit.WaitForms)
+		return
+	}
+	if e.Class = interpreter.ClassRateLimited; wait > 0 {
+		e.RetryAfter = &wait
+	}
+}

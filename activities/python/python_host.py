@@ -10,7 +10,6 @@ import inspect
 import io
 import json
 import linecache
-import math
 import os
 import random
 import select
@@ -45,17 +44,28 @@ def channel(nonce):
 
 def failed(report, name, message, trace="", final=False, unfit=False, error=None):
     retryable = getattr(error, "retryable", None)
-    after = getattr(error, "retry_after", None)
-    number = isinstance(after, (int, float)) and not isinstance(after, bool) and math.isfinite(after)
     report(
         type=name,
         message=message[:4000],
         traceback=trace[-8000:],
         retryable=retryable if isinstance(retryable, bool) else None,
-        retry_after=float(after) if number else None,
+        retry_after=wait_of(error),
         final=final or unfit,
         unfit=unfit,
     )
+
+
+def wait_of(error):
+    """How long an exception says to wait, as text; None where it does not."""
+    try:
+        after = getattr(error, "retry_after", None)
+        if hasattr(after, "total_seconds"):
+            after = after.total_seconds()
+        elif hasattr(after, "isoformat"):
+            after = after.isoformat()
+        return None if after is None else str(after)[:200]
+    except Exception:
+        return None
 
 
 def text_of(error):

@@ -216,11 +216,27 @@ func TestPythonTracebackShowsTheAuthorsCode(t *testing.T) {
 func TestPythonToldWait(t *testing.T) {
 	t.Parallel()
 
-	_, err := callPython(t, "class Busy(Exception):\n  retry_after = 2.5\ndef main():\n  raise Busy()", nil)
-	object := tooltest.ErrorObject(t, err)
-
-	require.NotNil(t, object.RetryAfter)
-	require.InDelta(t, 2.5, *object.RetryAfter, 0)
+	for said, want := range map[string]float64{
+		"2.5": 2.5, "'7'": 7, "'1m30s'": 90, "__import__('datetime').timedelta(seconds=9)": 9,
+		"0": 0, "-3": 0, "__import__('datetime').datetime(2020, 1, 1, tzinfo=__import__('datetime').timezone.utc)": 0,
+	} {
+		_, err := callPython(t, "class Busy(Exception):\n  retry_after = "+said+"\ndef main():\n  raise Busy('later')", nil)
+		object := tooltest.ErrorObject(t, err)
+		require.Equal(t, interpreter.ClassRateLimited, object.Class, said)
+		require.Equal(t, "Busy: later", object.Message, said)
+		if want == 0 {
+			require.Nil(t, object.RetryAfter, said)
+			continue
+		}
+		require.NotNil(t, object.RetryAfter, said)
+		require.InDelta(t, want, *object.RetryAfter, 0, said)
+	}
+	for said, named := range map[string]string{"'soon'": "soon", "True": "True", "float('inf')": "inf", "[1]": "[1]"} {
+		_, err := callPython(t, "class Busy(Exception):\n  retry_after = "+said+"\ndef main():\n  raise Busy('later')", nil)
+		object := tooltest.ErrorObject(t, err)
+		require.Nil(t, object.RetryAfter, said)
+		require.Contains(t, object.Message, `Busy: later; retry_after is "`+named+`", and must be seconds`)
+	}
 }
 
 // lockedBuffer is a log that several goroutines may write to.

@@ -28,6 +28,9 @@ type Call struct {
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
 	refused *interpreter.ErrorObject
+	// othersWait is how many seconds a policy has read out of the last outcome for all that share the
+	// rate limit, nil for none.
+	othersWait *float64
 	// explain receives the conditions that were evaluated; nil for none. See Explain.
 	explain func(Evaluated)
 	state   State

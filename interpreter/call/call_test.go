@@ -494,7 +494,7 @@ func (h *host) result(result interpreter.CallResult) string {
 }
 
 // parseAttempt reads a line of a script: that of tables.ParseOutcome, and after it
-// `meta {…}` for what http tells beside a page, or `final` for an error of bad
+// `meta {…}` for what http tells beside a page, `body …` for that of a failure, or `final` for an error of bad
 // configuration.
 func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration) {
 	t.Helper()
@@ -505,7 +505,11 @@ func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration
 		require.NoError(t, err)
 		return interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: &interpreter.Hold{Version: n}}}, 0
 	}
-	outcome, passed := tables.ParseOutcome(t, text)
+	status, body, hasBody := strings.Cut(text, " body ")
+	outcome, passed := tables.ParseOutcome(t, status)
+	if hasBody {
+		outcome.Err.Body = expression.Of(tables.Value(t, body))
+	}
 	switch {
 	case hasMeta && outcome.Failed():
 		outcome.Err.Answer = &interpreter.ToolMeta{}

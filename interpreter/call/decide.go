@@ -51,7 +51,7 @@ func (c *Call) begin(now time.Time) {
 func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
-	c.refused = nil
+	c.refused, c.othersWait = nil, nil
 	c.decide(outcome, now)
 }
 
@@ -64,7 +64,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		return
 	}
 	budget := expression.DecisionBudget(now)
-	conditions := &callConditions{reader: c.read(), explain: c.explain, budget: budget}
+	conditions := &callConditions{reader: c.read(), explain: c.explain, budget: budget, now: now}
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.failBy(c.config.Where(), err, now)
@@ -78,8 +78,12 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 	}
 	c.state.Last.Policy = d.Policy
 	if outcome.Failed() {
+		c.readWait(d)
 		c.afterFailure(d)
 		return
+	}
+	if d.Unread != "" {
+		c.state.warnOnce(c.config.whereThen(d.Policy) + ": " + c.config.unreadWait(d.Unread))
 	}
 	c.afterSuccess(d)
 }
@@ -112,7 +116,23 @@ func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome
 	c.state.restore(before)
 	failure.Attempt, failure.Page = c.state.Attempts, c.state.page(&c.config)
 	c.refused = failure
+	if failure.Class == interpreter.ClassRateLimited {
+		c.othersWait = failure.RetryAfter
+	}
 	c.decide(interpreter.Outcome{Err: failure}, d.now)
+}
+
+// readWait notes what a policy has read of the wait that a failure requests, or could not read.
+func (c *Call) readWait(d decided) {
+	if d.Told > 0 {
+		seconds := d.Told.Seconds()
+		c.othersWait = &seconds
+	}
+	if d.Unread != "" {
+		failure := *c.state.Last.Error
+		failure.Message += " (" + c.config.unreadWait(d.Unread) + ")"
+		c.state.Last.Error = &failure
+	}
 }
 
 func (c *Call) afterFailure(d decided) {

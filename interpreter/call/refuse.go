@@ -2,11 +2,8 @@ package call
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/page"
@@ -79,43 +76,26 @@ func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer inter
 		return failure, nil
 	}
 	value, err := then.RetryAfter.Render(scope, d.budget)
-	if err == nil {
-		failure.RetryAfter, err = namedWait(value)
-	}
 	if err != nil {
-		return nil, &playbook.EvalError{Pos: then.RetryAfter.Pos, Message: err.Error()}
+		return nil, err
+	}
+	wait, unread := interpreter.ReadWait(value, answer.Meta.Headers, d.now)
+	if unread != "" {
+		failure.Message += " (" + c.unreadWait(unread) + ")"
+	}
+	if failure.RetryAfter = nil; wait > 0 {
+		seconds := wait.Seconds()
+		failure.RetryAfter = &seconds
 	}
 	return failure, nil
 }
 
-// namedWait reads retry_after: seconds or a duration. Nil is none, and a time that is
-// over is 0.
-func namedWait(value any) (*float64, error) {
-	var seconds float64
-	switch value := value.(type) {
-	case nil:
-		return nil, nil
-	case int:
-		seconds = float64(value)
-	case float64:
-		seconds = value
-	case string:
-		text := strings.TrimSpace(value)
-		number, notNumber := strconv.ParseFloat(text, 64)
-		wait, err := time.ParseDuration(text)
-		switch {
-		case notNumber == nil && !math.IsNaN(number) && !math.IsInf(number, 0):
-			seconds = number
-		case err == nil:
-			seconds = wait.Seconds()
-		default:
-			return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not the text %q", value)
-		}
-	default:
-		return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not a %s", expression.TypeName(value))
+// unreadWait says that the wait which an answer requests cannot be read, and why.
+func (c *Config) unreadWait(why string) string {
+	if c.Step.Secret {
+		return "the requested wait cannot be read"
 	}
-	seconds = max(seconds, 0)
-	return &seconds, nil
+	return "the requested wait cannot be read: " + why
 }
 
 // answerBody is an answer as the error has it, the beginning of its text where it is

@@ -15,7 +15,7 @@ import (
 
 // Attempted applies the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
-	c.refused = nil
+	c.refused, c.othersWait = nil, nil
 	if outcome.PutOff != nil {
 		c.putOff(*outcome.PutOff, now)
 		return

@@ -91,6 +91,7 @@ type callConditions struct {
 	explain func(Evaluated) // see Call.Explain
 	scope   *interpreter.Scope
 	budget  *expression.Budget
+	now     time.Time
 }
 
 func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
@@ -101,19 +102,38 @@ func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
 	return c.truth(policy, policy.StopWhen, "stop_when")
 }
 
+// RetryAfter is the wait that the policy's retry_after gives.
+func (c *callConditions) RetryAfter(policy *playbook.Policy) (wait time.Duration, unread string, err error) {
+	if c.scope == nil {
+		c.scope = c.policyScope()
+	}
+	value, err := policy.Then.RetryAfter.Render(c.scope, c.budget)
+	if err != nil {
+		return 0, "", inPolicy(policy, "then.retry_after", err)
+	}
+	headers := c.state.Last.Meta.Headers
+	if c.state.Last.Error != nil {
+		headers = c.state.Last.Error.Headers
+	}
+	wait, unread = interpreter.ReadWait(value, headers, c.now)
+	return wait, unread, nil
+}
+
 func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
 	if c.scope == nil {
 		c.scope = c.policyScope()
 	}
 	result, err := node.Truth(c.answerScope(c.scope, policy, node), c.budget)
 	c.report(policy, node, word, result, err)
-	if err == nil {
-		return result, nil
-	}
+	return result, inPolicy(policy, word, err)
+}
+
+// inPolicy has an error of an expression name its place in the policy.
+func inPolicy(policy *playbook.Policy, word string, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
-		return false, &playbook.EvalError{
+		return &playbook.EvalError{
 			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
 		}
 	}
-	return false, err
+	return err
 }

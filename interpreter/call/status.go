@@ -32,6 +32,9 @@ type View struct {
 	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
 	// Last is that of the last attempt alone, and Refused the one that a policy has made of its answer.
 	Failure, Last, Refused *interpreter.ErrorObject
+	// OthersWait is how many seconds the attempts under the same rate limit wait, because a policy has read
+	// that in the last outcome; nil for none.
+	OthersWait *float64
 	// Awaited is the attempt that others answer, Answer what they have said that is not applied yet, and
 	// Reported how far it has come; nil for none.
 	Awaited  *await.Awaited
@@ -46,7 +49,7 @@ func (c *Call) View() View {
 		reader: c.read(), Begun: s.begun(),
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Attempt: s.Attempts,
 		Pages: s.Successes, Page: s.page(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
-		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused,
+		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused, OthersWait: c.othersWait,
 		Awaited: head.Await, Answer: s.Answer, Reported: s.Reported,
 	}
 	if !view.Begun || head.Attempt != nil || head.Await != nil {

@@ -139,6 +139,13 @@ func (s *State) warn(warnings ...string) {
 	s.Warnings = slices.Concat(s.Warnings, warnings)
 }
 
+// warnOnce is warn for what is found again and again.
+func (s *State) warnOnce(warning string) {
+	if !slices.Contains(s.Warnings, warning) {
+		s.warn(warning)
+	}
+}
+
 // Failure is that of the last attempt, or of a poll that waits for people; nil for
 // none.
 func (s *State) Failure() *interpreter.ErrorObject {

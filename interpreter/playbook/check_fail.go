@@ -2,7 +2,7 @@ package playbook
 
 // failWords are the words of then that say how the failure is that fail makes of an
 // answer.
-var failWords = []string{"class", "type", "retry_after"}
+var failWords = []string{"class", "type"}
 
 // checkFail refuses fail where it could not hold, and words beside it that would never
 // apply: docs/concepts/attempts.md#failures-in-answers.
@@ -13,6 +13,9 @@ func (c *checker) checkFail(policy *Policy) {
 			if then.Words.Has(word) {
 				c.errorf(then.word(word), codeMissingKey, "%s says how the failure is that fail makes of an answer, and there is no fail; write fail: \"what went wrong\" beside it, or leave %s out", word, word)
 			}
+		}
+		if then.RetryAfter != nil && !then.Repeats {
+			c.errorf(then.word("retry_after"), codeMissingKey, "retry_after says how long to wait before the next attempt, and this policy makes none; write max_attempts beside it")
 		}
 		return
 	}

@@ -45,7 +45,7 @@ func TestDurations(t *testing.T) {
 		{text: "[1]", bad: "not a list [wrong-type]"},
 		{text: "{a: 1}", bad: "not a map [wrong-type]"},
 		{text: "", bad: "not nothing [wrong-type]"},
-		{text: `"{{ wait }}"`, bad: "no template is allowed here [template-not-allowed]"},
+		{text: `"{{ wait }}"`, bad: "no template is allowed here; retry_after takes one, for a wait that the answer says [template-not-allowed]"},
 	}
 
 	for _, tt := range tests {

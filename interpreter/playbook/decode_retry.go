@@ -118,7 +118,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	accept(key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
 		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass)),
 	accept(key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
-	accept(key{name: "retry_after", doc: "of that failure: the wait that the answer requests, in seconds or as a duration"},
+	accept(key{name: "retry_after", doc: "how long the answer requests to wait, where its headers do not say it: seconds, a duration, a time, or seconds or milliseconds since 1970; beside `fail` that of the failure"},
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n })),
 	accept(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
 		as(WordBoolean, (*decoder).restart).also("full")),
@@ -140,6 +140,11 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 // asDelay reads how long a policy waits at one point, which the operator bounds.
 func asDelay(set func(*Then, time.Duration)) reader[Then] {
 	return as(WordDuration, func(d *decoder, w written, then *Then) {
+		if w.node.Kind == yaml.ScalarNode && strings.Contains(w.node.Value, "{{") && !d.broken[w.node] {
+			d.errorf(position(w.node), codeTemplateNotAllowed,
+				"%s must be written out: no template is allowed here; retry_after takes one, for a wait that the answer says", w.what)
+			return
+		}
 		if v, ok := d.duration(w.node, w.what); ok {
 			set(then, v)
 			then.Delays = append(then.Delays, Delay{Word: w.name, Value: v})

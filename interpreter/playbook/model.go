@@ -345,11 +345,14 @@ type Then struct {
 	// Result is the data of a call that this policy ends as a success; nil where
 	// the author left it out.
 	Result *Node
-	// Fail is the message with which a success becomes a failure, nil for none. Class,
-	// Type and RetryAfter are those of that failure.
-	Fail             *Node
-	Class            string
-	Type, RetryAfter *Node
+	// Fail is the message with which a success becomes a failure, nil for none. Class
+	// and Type are those of that failure.
+	Fail  *Node
+	Class string
+	Type  *Node
+	// RetryAfter is how long the answer requests to wait, nil for as its headers say; beside Fail that of
+	// the failure.
+	RetryAfter *Node
 	// Restart drops what was collected after a failure and begins the call again;
 	// RestartFull does so from the initial value of incremental.
 	Restart, RestartFull bool

@@ -2,70 +2,118 @@ package ratelimit
 
 import (
 	"iter"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// epochFloor is where a reset stops being a number of seconds from now and
-// becomes a point in time.
-const epochFloor = 1e9
-
-// RetryAfter reads how long a response asks its caller to wait: Retry-After in
-// seconds or as an HTTP date (RFC 9110, section 10.2.3), else, with a status
-// that servers refuse too many requests with, when a limit that is used up is
-// reset. A time in the past is 0. Header names are lower case. The second
-// result is false when nothing usable is there: garbage is not an instruction.
-// received is when the response came, by the clock of this machine.
+// RetryAfter reads how long a response requests its caller to wait, false for no time:
+// by Retry-After (RFC 9110, section 10.2.3), else, with a status that servers refuse too
+// many requests with, by the headers that say when a limit that is used up is reset. A
+// header that requests a wait of nothing, such as a time that is over, leaves it to the
+// others. Header names are lower case; received is when the response came, by the clock
+// of this machine.
 func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
-	now := answered(headers, received)
-	if wait, ok := retryAfterValue(headers["retry-after"], now); ok {
-		return wait, true
-	}
-	switch status {
-	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		reset, ok := nextReset(headers, now)
-		return reset.wait, ok
+	now := Answered(headers, received)
+	for told := range toldBy(headers, status, now) {
+		if told.wait > 0 {
+			return told.wait, true
+		}
 	}
 	return 0, false
 }
 
-// answered is the time at which a response came, by the clock of who made it: the
-// points in time that it names are by that clock too, which may be another one
-// than that of this machine. Date says when it was made, Age for how long a cache
-// has had it since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
-func answered(headers map[string]string, received time.Time) time.Time {
-	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
-	if err != nil {
-		return received
+// Unread says which header says how long to wait in a form that is not known; "" for none.
+func Unread(headers map[string]string, status int) string {
+	for told := range toldBy(headers, status, time.Time{}) {
+		if !told.readable {
+			return http.CanonicalHeaderKey(told.header) + " is " + Shown(told.text) + ", and must be " + WaitForms
+		}
 	}
-	age, _ := parseSeconds(strings.TrimSpace(headers["age"]))
-	return made.Add(Seconds(age))
+	return ""
 }
 
 // Limited reports whether a response says that it was refused because a limit is
 // used up, whatever its status: by Retry-After, or by a remaining count of 0
 // with a reset.
 func Limited(headers map[string]string) bool {
-	if _, ok := retryAfterValue(headers["retry-after"], time.Time{}); ok {
-		return true
+	for told := range toldBy(headers, http.StatusTooManyRequests, time.Time{}) {
+		if told.readable && told.spent {
+			return true
+		}
 	}
-	reset, ok := nextReset(headers, time.Time{})
-	return ok && reset.spent
+	return false
 }
 
-func retryAfterValue(text string, now time.Time) (time.Duration, bool) {
-	text = strings.TrimSpace(text)
-	if seconds, ok := parseSeconds(text); ok {
-		return Seconds(seconds), true
-	}
-	at, err := http.ParseTime(text)
+// Answered is the time at which a response came, by the clock of who made it: the
+// points in time that it names are by that clock too, which may be another one
+// than that of this machine. Date says when it was made, Age for how long a cache
+// has had it since (RFC 9110, section 6.6.1; RFC 9111, section 5.1).
+func Answered(headers map[string]string, received time.Time) time.Time {
+	made, err := http.ParseTime(strings.TrimSpace(headers["date"]))
 	if err != nil {
-		return 0, false
+		return received
 	}
-	return Seconds(at.Sub(now).Seconds()), true
+	age, _ := parseNumber(headers["age"])
+	return made.Add(Seconds(age))
+}
+
+// toldWait is what one header says about a wait.
+type toldWait struct {
+	header, text string
+	wait         time.Duration
+	readable     bool
+	spent        bool // a limit is used up; else the response does not say
+}
+
+// resetHeaders say when a limit is reset, and the header before each how much of it
+// is left.
+var resetHeaders = []struct{ left, reset string }{
+	{"", "retry-after-ms"},
+	{"x-ratelimit-remaining", "x-ratelimit-reset"},
+	{"x-rate-limit-remaining", "x-rate-limit-reset"}, // Okta, X
+	{"x-ratelimit-remaining", "x-ratelimit-reset-after"},
+	{"ratelimit-remaining", "ratelimit-reset"}, // the first drafts of the IETF
+}
+
+// toldBy gives the headers of a response that may say how long to wait, in the order in
+// which they count. A limit of which something remains is not why a request was refused.
+func toldBy(headers map[string]string, status int, now time.Time) iter.Seq[toldWait] {
+	return func(yield func(toldWait) bool) {
+		if text := headers["retry-after"]; text != "" {
+			wait, readable := parseWaits(text, now, time.Second)
+			if !yield(toldWait{header: "retry-after", text: text, wait: wait, readable: readable, spent: true}) {
+				return
+			}
+		}
+		switch status {
+		case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		default:
+			return
+		}
+		for _, header := range resetHeaders {
+			if told, ok := toldByReset(headers, header.left, header.reset, now); ok && !yield(told) {
+				return
+			}
+		}
+		if reset, ok := rateLimitField(headers["ratelimit"], headers["ratelimit-policy"], now); ok {
+			yield(toldWait{header: "ratelimit", wait: reset.wait, readable: true, spent: reset.spent})
+		}
+	}
+}
+
+func toldByReset(headers map[string]string, leftIn, header string, now time.Time) (toldWait, bool) {
+	text := headers[header]
+	left, known := parseNumber(headers[leftIn])
+	if text == "" || known && left > 0 {
+		return toldWait{}, false
+	}
+	unit := time.Second
+	if leftIn == "" {
+		unit, known = time.Millisecond, true
+	}
+	wait, readable := parseWaits(text, now, unit)
+	return toldWait{header: header, text: text, wait: wait, readable: readable, spent: known}, true
 }
 
 // reset is when a limit begins anew. spent says that it is used up; else the
@@ -73,31 +121,6 @@ func retryAfterValue(text string, now time.Time) (time.Duration, bool) {
 type reset struct {
 	wait  time.Duration
 	spent bool
-}
-
-// nextReset reads X-Limit-Reset, Limit-Reset of the first drafts of the
-// IETF, and Limit of the later ones. A limit of which something remains is
-// not why a request was refused.
-func nextReset(headers map[string]string, now time.Time) (reset, bool) {
-	for _, prefix := range []string{"x-ratelimit-", "ratelimit-"} {
-		seconds, ok := parseSeconds(strings.TrimSpace(headers[prefix+"reset"]))
-		if !ok {
-			continue
-		}
-		left, known := parseSeconds(strings.TrimSpace(headers[prefix+"remaining"]))
-		if known && left > 0 {
-			continue
-		}
-		return reset{wait: untilReset(seconds, now), spent: known}, true
-	}
-	return rateLimitField(headers["ratelimit"], headers["ratelimit-policy"], now)
-}
-
-func untilReset(seconds float64, now time.Time) time.Duration {
-	if seconds > epochFloor {
-		seconds -= float64(now.UnixNano()) / float64(time.Second)
-	}
-	return Seconds(seconds)
 }
 
 // rateLimitField reads Limit: `"default";r=0;t=30`, several of them, or
@@ -114,7 +137,7 @@ func rateLimitField(field, policy string, now time.Time) (found reset, ok bool) 
 		if !timed || known && left > 0 || ok && found.spent && !known {
 			continue
 		}
-		wait := untilReset(seconds, now)
+		wait := numberedWait(seconds, now, time.Second)
 		if !ok || known && !found.spent || wait > found.wait {
 			found, ok = reset{wait: wait, spent: known}, true
 		}
@@ -144,7 +167,7 @@ func rateLimitItems(field string) iter.Seq2[string, map[string]float64] {
 				part = strings.TrimSpace(part)
 				key, value, isPair := strings.Cut(part, "=")
 				key = strings.ToLower(strings.TrimSpace(key))
-				switch number, ok := parseSeconds(strings.TrimSpace(value)); {
+				switch number, ok := parseNumber(value); {
 				case i == 0 && (!isPair || strings.HasPrefix(part, `"`)):
 					name = part
 				case ok && key == "remaining":
@@ -181,24 +204,4 @@ func splitUnquoted(text string, separator byte) []string {
 		}
 	}
 	return append(parts, text[start:])
-}
-
-func parseSeconds(text string) (float64, bool) {
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(seconds) || math.IsInf(seconds, 0) {
-		return 0, false
-	}
-	return seconds, true
-}
-
-// Seconds turns seconds into a duration that neither is negative nor overflows.
-func Seconds(seconds float64) time.Duration {
-	const longest = 365 * 24 * time.Hour
-	switch {
-	case seconds <= 0:
-		return 0
-	case seconds >= longest.Seconds():
-		return longest
-	}
-	return time.Duration(seconds * float64(time.Second))
 }

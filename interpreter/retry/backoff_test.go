@@ -20,6 +20,8 @@ type always struct{}
 func (always) When(*playbook.Policy) (bool, error)     { return true, nil }
 func (always) StopWhen(*playbook.Policy) (bool, error) { return false, nil }
 
+func (always) RetryAfter(*playbook.Policy) (time.Duration, string, error) { return 0, "", nil }
+
 func ptr[T any](v T) *T { return &v }
 
 // waits asks one policy about its n-th failure.

@@ -62,7 +62,6 @@ var decidedElsewhere = map[string]string{
 	"use":                "interpreter/playbook puts the policies that are named in its place",
 	"class":              "interpreter/call makes the failure that fail names",
 	"type":               "interpreter/call makes the failure that fail names",
-	"retry_after":        "interpreter/call makes the failure that fail names",
 	"allow_repeat":       "interpreter/call compares requests and pages",
 	"end_on_repeat":      "interpreter/call compares requests and pages",
 	"per_iteration":      "interpreter/call writes pages",
@@ -170,7 +169,7 @@ func (tb table) decide(t *testing.T, policies []*playbook.Policy) {
 	for i, row := range tb.rows {
 		outcome, passed := tables.ParseOutcome(t, row.outcome)
 		now = now.Add(passed)
-		decision, err := retry.Decide(policies, outcome, &counters, conditions{outcome, i + 1}, now,
+		decision, err := retry.Decide(policies, outcome, &counters, conditions{outcome, i + 1, now}, now,
 			func() float64 { return tb.random })
 		require.Equal(t, row.decision, describe(decision, err), "row %d: %s", i+1, row.outcome)
 		if decision.Ruling == retry.RulingRepeats {
@@ -185,7 +184,11 @@ func describe(d retry.Decision, err error) string {
 	case err != nil:
 		return "error " + err.Error()
 	case d.Ruling == retry.RulingRepeats:
-		return fmt.Sprintf("repeat policy %d after %s (%s %d/%d)", d.Policy, d.Delay, d.Reason, d.Count, d.Limit)
+		text := fmt.Sprintf("repeat policy %d after %s (%s %d/%d)", d.Policy, d.Delay, d.Reason, d.Count, d.Limit)
+		if d.Unread != "" {
+			text += ", unread: " + d.Unread
+		}
+		return text
 	case d.Ruling == retry.RulingStops:
 		return "stop"
 	case d.Policy == 0:
@@ -206,18 +209,29 @@ func describe(d retry.Decision, err error) string {
 type conditions struct {
 	outcome interpreter.Outcome
 	attempt int
+	now     time.Time
 }
 
-func (c conditions) truth(node *playbook.Node) (bool, error) {
+func (c conditions) scope() expression.MapScope {
 	meta := map[string]any{}
 	if !c.outcome.Failed() {
 		meta["status"] = 200
 	}
-	return node.Truth(expression.MapScope{
+	return expression.MapScope{
 		"response": c.outcome.Data, "error": c.outcome.Err.Value(),
 		"this":   map[string]any{"meta": meta},
 		"_retry": map[string]any{"attempt": c.attempt, "count": c.attempt},
-	}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	}
+}
+
+func (c conditions) truth(node *playbook.Node) (bool, error) {
+	return node.Truth(c.scope(), expression.NewBudget(expression.DecisionLimits, time.Time{}))
+}
+
+func (c conditions) RetryAfter(p *playbook.Policy) (time.Duration, string, error) {
+	value, err := p.Then.RetryAfter.Render(c.scope(), expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	wait, unread := interpreter.ReadWait(value, nil, c.now)
+	return wait, unread, err
 }
 
 func (c conditions) When(p *playbook.Policy) (bool, error)     { return c.truth(p.When) }

@@ -133,15 +133,21 @@ type Decision struct {
 	Why   string
 	// Cut names a policy that ended by the operator's limit before its own.
 	Cut string
+	// Told is the wait that a policy reads out of the outcome by its retry_after, 0 for none.
+	Told time.Duration
+	// Unread says what was to say how long to wait and cannot be read; "" for nothing.
+	Unread string
 }
 
 // Repeats reports whether there is another attempt.
 func (d *Decision) Repeats() bool { return d.Ruling == RulingRepeats }
 
-// conditions evaluates a policy's conditions for the outcome at hand.
+// conditions evaluates a policy's conditions for the outcome at hand, and its
+// retry_after: the wait that it gives, 0 for none, and what cannot be read of it.
 type conditions interface {
 	StopWhen(policy *playbook.Policy) (bool, error)
 	When(policy *playbook.Policy) (bool, error)
+	RetryAfter(policy *playbook.Policy) (wait time.Duration, unread string, err error)
 }
 
 // Decide asks the policies in order; the first that matches decides
@@ -154,9 +160,19 @@ func Decide(
 ) (Decision, error) {
 	if !outcome.Failed() {
 		counters.success(policies)
-	} else if outcome.Err.RetryAfter == nil {
+	}
+	named := counters.Named
+	decision, err := ask(policies, outcome, counters, conditions, now, random)
+	if counters.Named == named {
 		counters.NamedInRow = 0
 	}
+	return decision, err
+}
+
+func ask(
+	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
+	conditions conditions, now time.Time, random func() float64,
+) (Decision, error) {
 	var decision Decision
 	counted := false // a requested wait counts once, however many policies are asked
 	for _, policy := range policies {
@@ -186,7 +202,10 @@ func Decide(
 			return decision, nil
 		}
 		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random, counted: counted}
-		counted = true
+		if err := round.readWait(conditions, &decision); err != nil {
+			return Decision{}, err
+		}
+		counted = counted || round.waitIsNamed()
 		if round.repeat(&decision); decision.Repeats() || policy.Then.OnExhausted != playbook.ExhaustedContinue {
 			return decision, nil
 		}
@@ -211,7 +230,8 @@ type round struct {
 	counters *Counters
 	now      time.Time
 	random   func() float64
-	counted  bool // a requested wait that a policy before this one has counted
+	counted  bool          // a requested wait that a policy before this one has counted
+	asked    time.Duration // the wait that the other side requests, 0 for none
 }
 
 // repeat counts the match and decides between another attempt and exhaustion.
@@ -291,22 +311,18 @@ func (r round) limit() int {
 	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultPages)
 }
 
-// waitIsNamed reports whether the other side said how long to wait. Such a wait does
-// not use up an attempt.
-func (r round) waitIsNamed() bool { return r.outcome.Failed() && r.outcome.Err.RetryAfter != nil }
-
 // wait gives the delay before the next attempt, or why there can be none.
 func (r round) wait(count int) (delay time.Duration, why string) {
 	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
-	asked, inRow := r.namedPollWait(), count
-	switch {
-	case r.waitIsNamed():
-		asked, inRow = ratelimit.Seconds(*r.outcome.Err.RetryAfter), r.counters.NamedInRow
-	case asked == 0:
+	if r.asked == 0 {
 		return r.scheduled(schedule, count), ""
 	}
-	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); asked > limit {
-		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
+	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); r.asked > limit {
+		return 0, "asked to wait " + r.asked.String() + ", longer than max_wait " + limit.String()
+	}
+	inRow := count
+	if r.waitIsNamed() {
+		inRow = r.counters.NamedInRow
 	}
 	if r.waitIsNamed() && r.counters.Named > maxNamedWaits {
 		return 0, "the server requested more than 1000 waits"
@@ -315,7 +331,7 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	if schedule.jitter != playbook.JitterNone && r.random != nil {
 		random = r.random()
 	}
-	return schedule.namedWait(asked, inRow, random), ""
+	return schedule.namedWait(r.asked, inRow, random), ""
 }
 
 // scheduled is the delay of the policy's own schedule.
@@ -328,17 +344,6 @@ func (r round) scheduled(schedule backoff, count int) time.Duration {
 		delay = min(delay, ratelimit.Seconds(most))
 	}
 	return delay
-}
-
-// namedPollWait is how long the answer of a poll asks to wait, where the policy names
-// no wait; 0 for no time. Unlike a failure's it is counted like any other: the
-// other side is well, and says only when it is worth asking.
-func (r round) namedPollWait() time.Duration {
-	then := &r.policy.Then
-	if r.outcome.Failed() || then.NextCall != nil || hasWait(then) || r.outcome.Meta.RetryAfter == nil {
-		return 0
-	}
-	return ratelimit.Seconds(*r.outcome.Meta.RetryAfter)
 }
 
 func (r round) reason(named bool) interpreter.Reason {

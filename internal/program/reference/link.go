@@ -128,7 +128,7 @@ var concepts = map[string]string{
 	"retry.then.backoff_multiplier": "docs/concepts/waits.md#between-attempts", "retry.then.jitter": "docs/concepts/waits.md#between-attempts",
 	"retry.then.sink": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.pages_per_activity": "docs/concepts/attempts.md#pages",
 	"retry.then.max_wait":    "docs/concepts/waits.md#as-the-server-asks",
-	"retry.then.retry_after": "docs/concepts/attempts.md#failures-in-answers", "retry.then.fail": "docs/concepts/attempts.md#failures-in-answers", "retry.then.class": "docs/concepts/attempts.md#failures-in-answers",
+	"retry.then.retry_after": "docs/concepts/waits.md#as-the-server-asks", "retry.then.fail": "docs/concepts/attempts.md#failures-in-answers", "retry.then.class": "docs/concepts/attempts.md#failures-in-answers",
 	"retry.then.type": "docs/concepts/attempts.md#failures-in-answers", "retry.then.ignore": "docs/concepts/attempts.md#failures-that-are-fine", "retry.then.result": "docs/concepts/attempts.md#failures-that-are-fine",
 	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages",
 	"retry.then.per_iteration": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.on_exhausted": "docs/concepts/attempts.md#exhausted",

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,49 +41,74 @@ workflow:
 output: {one: "{{ one.ok }}", many: "{{ many.stats.success }}"}
 `
 
+// TestRequestedWaitPausesOthers: a wait that a policy reads out of a failure pauses what shares the rate limit too.
+func TestRequestedWaitPausesOthers(t *testing.T) {
+	t.Parallel()
+	book := strings.Replace(refusing, `    - when: "{{ response.limited }}"
+      then: {fail: slow down, class: rate_limited, type: LIMIT, retry_after: "{{ response.wait }}"}
+    - when: "{{ error.class == 'rate_limited' }}"
+      then: {max_attempts: 2, jitter: none}
+`, `    - when: "{{ error.status == 400 }}"
+      then: {max_attempts: 2, jitter: none, retry_after: "{{ error.body.wait }}"}
+`, 1)
+	for _, first := range []string{"/one", "/many"} {
+		t.Run(first[1:], func(t *testing.T) {
+			t.Parallel()
+			pausesOthers(t, book, first, http.StatusBadRequest, "http")
+		})
+	}
+}
+
 // TestRefusedAnswerPausesOthers: an answer that a policy makes a failure of class
 // rate_limited pauses what shares the rate limit, whether a workflow has made its
 // attempt or an activity that hosts calls.
 func TestRefusedAnswerPausesOthers(t *testing.T) {
 	t.Parallel()
-	const closed = 3 * time.Second
 	for _, first := range []string{"/one", "/many"} {
 		t.Run(first[1:], func(t *testing.T) {
 			t.Parallel()
-			w := newWorking(t)
-			var until time.Time
-			refused := 0
-			api := newVendor(t, func(v *vendor) {
-				v.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-					now := time.Now()
-					if until.IsZero() && r.URL.Path == first {
-						until = now.Add(closed)
-					}
-					if now.Before(until) {
-						refused++
-						v.reply(w, http.StatusOK, map[string]any{"limited": true, "wait": until.Sub(now).Seconds()})
-						return
-					}
-					v.reply(w, http.StatusOK, map[string]any{"ok": true})
-				})
-			})
-			run := w.start(refusing, map[string]any{"at": api.url})
-			result := w.endsAs(run, "completed")
-			require.Equal(t, map[string]any{"one": true, "many": 16}, result.Result.Data)
-			require.LessOrEqual(t, refused, 4, "those that had left before the first was answered")
-			reader := &runs.Reader{Client: w.env.Client(), Store: w.store, Namespace: w.env.Namespace}
-			found, err := reader.Find(t.Context(), run.GetID(), run.GetRunID())
-			require.NoError(t, err)
-			failed := 0
-			_, err = reader.Events(t.Context(), found, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
-				if event.Event == runs.ActionError {
-					failed++
-					require.EqualValues(t, "response", event.Error.Kind)
-				}
-				return nil
-			})
-			require.NoError(t, err)
-			require.Equal(t, refused, failed, "attempts that failed")
+			pausesOthers(t, refusing, first, http.StatusOK, "response")
 		})
 	}
+}
+
+// pausesOthers runs a playbook whose API is closed for 3 s from the first request of a path: it answers with a status,
+// of which policies make failures of a kind.
+func pausesOthers(t *testing.T, book, first string, status int, kind string) {
+	t.Helper()
+	const closed = 3 * time.Second
+	w := newWorking(t)
+	var until time.Time
+	refused := 0
+	api := newVendor(t, func(v *vendor) {
+		v.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			now := time.Now()
+			if until.IsZero() && r.URL.Path == first {
+				until = now.Add(closed)
+			}
+			if now.Before(until) {
+				refused++
+				v.reply(w, status, map[string]any{"limited": true, "wait": until.Sub(now).Seconds()})
+				return
+			}
+			v.reply(w, http.StatusOK, map[string]any{"ok": true})
+		})
+	})
+	run := w.start(book, map[string]any{"at": api.url})
+	result := w.endsAs(run, "completed")
+	require.Equal(t, map[string]any{"one": true, "many": 16}, result.Result.Data)
+	require.LessOrEqual(t, refused, 4, "those that had left before the first was answered")
+	reader := &runs.Reader{Client: w.env.Client(), Store: w.store, Namespace: w.env.Namespace}
+	found, err := reader.Find(t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(t, err)
+	failed := 0
+	_, err = reader.Events(t.Context(), found, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
+		if event.Event == runs.ActionError {
+			failed++
+			require.EqualValues(t, kind, event.Error.Kind)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, refused, failed, "attempts that failed")
 }

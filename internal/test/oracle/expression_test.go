@@ -111,7 +111,9 @@ func numbers(op string, left, right any) (any, error) {
 	switch {
 	case op == "+" && ok && also:
 		return x + y, nil
-	case op == "+":
+	case op == "-" && ok && also:
+		return x - y, nil
+	case op == "+" || op == "-":
 		return nil, errArithmetic
 	case !ok || !also:
 		return false, nil

@@ -21,8 +21,8 @@ type failure struct {
 	page        int
 	exhausted   bool
 	collected   any
-	has         bool           // something was collected
-	told        *time.Duration // what the other side asks for
+	has         bool          // something was collected
+	told        time.Duration // what the other side asks for, 0 for nothing
 	body        any
 	deaf        bool // ends the call without asking the policies
 }
@@ -92,7 +92,7 @@ type tally struct {
 type outcome struct {
 	data    any
 	failure *failure
-	told    *time.Duration // when to ask again, of a success
+	told    time.Duration // when to ask again, of a success; 0 for nothing
 	partial bool
 	cut     bool // it said that there is more, and nobody may ask
 }
@@ -295,20 +295,27 @@ func (a answer) outcome() outcome {
 	return outcome{failure: f}
 }
 
-// retryAfter is what the answer says of when to ask again.
-func (a answer) retryAfter() *time.Duration {
-	text, found := a.headers["Retry-After"]
-	if !found && slices.Contains([]int{403, 429, 503}, a.status) {
+// retryAfter is what the answer says of when to ask again, 0 for nothing: a wait of nothing is none.
+func (a answer) retryAfter() time.Duration {
+	said, _ := strconv.Atoi(a.headers["Retry-After"])
+	if said <= 0 && slices.Contains([]int{403, 429, 503}, a.status) {
 		if left, says := a.headers["X-RateLimit-Remaining"]; !says || left == "0" {
-			text, found = a.headers["X-RateLimit-Reset"]
+			said, _ = strconv.Atoi(a.headers["X-RateLimit-Reset"])
 		}
 	}
-	if !found {
-		return nil
+	return time.Duration(max(said, 0)) * time.Second
+}
+
+// reads is the wait that retry_after of a policy gives, 0 for none.
+func (p *policy) reads(sc scope) (time.Duration, error) {
+	if wait, fixed := p.retryAfter.(time.Duration); fixed || p.retryAfter == nil {
+		return wait, nil
 	}
-	n, _ := strconv.Atoi(text)
-	d := time.Duration(n) * time.Second
-	return &d
+	value, err := render(p.retryAfter, sc)
+	if seconds, isNumber := value.(int); isNumber && err == nil {
+		return time.Duration(max(seconds, 0)) * time.Second, nil
+	}
+	return 0, err
 }
 
 // names is what conditions and what a policy does see.
@@ -402,7 +409,7 @@ func (c *predictedCall) decide(out outcome) *ended {
 		if !p.repeats() {
 			return c.ends(out, p)
 		}
-		wait, goes := c.counts(i, p, out)
+		wait, goes := c.counts(i, p, out, sc)
 		if goes {
 			return c.goes(p, out, wait, sc)
 		}
@@ -423,7 +430,7 @@ func (c *predictedCall) decide(out outcome) *ended {
 }
 
 // counts counts a match. It gives the wait before the next attempt, or that there is none.
-func (c *predictedCall) counts(i int, p *policy, out outcome) (time.Duration, bool) {
+func (c *predictedCall) counts(i int, p *policy, out outcome, sc scope) (time.Duration, bool) {
 	t := &c.tallies[i]
 	count, since, most := &t.successes, &t.polls, 100
 	if p.next != nil {
@@ -447,12 +454,15 @@ func (c *predictedCall) counts(i int, p *policy, out outcome) (time.Duration, bo
 	}
 	names := p.namesWait()
 	if out.failure == nil && (p.next != nil || names) {
-		told = nil
+		told = 0
+	}
+	if read, err := p.reads(sc); err == nil && read > 0 {
+		told = read
 	}
 	if t.matches++; t.matches == 1 {
 		*since = c.now
 	}
-	free := out.failure != nil && told != nil && !p.restart
+	free := out.failure != nil && told > 0 && !p.restart
 	if !free {
 		*count++
 		if *count >= most {
@@ -463,8 +473,8 @@ func (c *predictedCall) counts(i int, p *policy, out outcome) (time.Duration, bo
 	if out.failure == nil && p.next != nil && !names {
 		wait = 0
 	}
-	if told != nil {
-		wait = *told
+	if told > 0 {
+		wait = told
 		bound := time.Hour
 		if p.maxWait > 0 {
 			bound = p.maxWait

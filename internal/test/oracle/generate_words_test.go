@@ -72,6 +72,22 @@ func (g *generator) refusing() *policy {
 	return p
 }
 
+// requestedWaits has policies read out of the outcome how long to wait. After failures that becomes nothing, as such a
+// wait uses up no attempt.
+func (g *generator) requestedWaits(book *graph) {
+	for _, s := range book.steps {
+		if s.below != nil {
+			g.requestedWaits(s.below)
+		}
+		for _, p := range s.retry {
+			if s.oldForm != "" || !p.repeats() || p.fail != nil || !g.one(4) {
+				continue
+			}
+			p.retryAfter = pick[any](g, binary{"-", literal{1 + g.IntN(5)}, name("_retry.count")}, name("this.nowhere"), 0)
+		}
+	}
+}
+
 // merges has pages change a part of a body.
 func (g *generator) merges(book *graph) {
 	for _, s := range book.steps {
@@ -198,17 +214,9 @@ func (c *predictedCall) refuses(p *policy, out outcome, sc scope) (*failure, *fa
 	if p.retryAfter == nil {
 		return f, nil
 	}
-	f.told = nil
-	wait, err := render(p.retryAfter, sc)
-	if err != nil {
+	var err error
+	if f.told, err = p.reads(sc); err != nil {
 		return nil, c.expression()
-	}
-	switch wait := wait.(type) {
-	case int:
-		d := time.Duration(wait) * time.Second
-		f.told = &d
-	case time.Duration:
-		f.told = &wait
 	}
 	return f, nil
 }

@@ -175,7 +175,7 @@ func (s style) pageOf(a asked, r *rand.Rand) any {
 // trouble is an answer that is no success.
 func trouble(word string, r *rand.Rand) answer {
 	a := answer{headers: map[string]string{}, body: map[string]any{"oops": r.IntN(100)}}
-	told := strconv.Itoa(r.IntN(8))
+	told := strconv.Itoa(r.IntN(10) - 2)
 	switch word {
 	case "drop", "json":
 		return answer{status: http.StatusOK, broken: word}

@@ -1,0 +1,105 @@
+package ratelimit
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Where a number of seconds from now becomes a point in time, in seconds since 1970, and
+// where that has milliseconds.
+const (
+	epochSeconds      = 1e9
+	epochMilliseconds = 1e12
+)
+
+// WaitForms names what ParseWait reads, for messages.
+const WaitForms = "seconds, a duration such as 90s, an HTTP date, an RFC 3339 time, or seconds or milliseconds since 1970"
+
+// maxShownWait bounds what a message has of a wait that cannot be read, in bytes.
+const maxShownWait = 100
+
+// Shown is a wait that cannot be read, for messages.
+func Shown(text string) string {
+	if len(text) <= maxShownWait {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(strings.ToValidUTF8(text[:maxShownWait], "")) + "…"
+}
+
+// ParseWait reads how long a text says to wait; WaitForms has the forms. A negative wait
+// and a time that is over are 0.
+func ParseWait(text string, now time.Time) (time.Duration, bool) {
+	return parseWait(text, now, time.Second)
+}
+
+// parseWaits reads the wait of a header, which several of one name are joined in: the
+// longest of those that can be read counts.
+func parseWaits(text string, now time.Time, unit time.Duration) (longest time.Duration, readable bool) {
+	if wait, ok := parseWait(text, now, unit); ok {
+		return wait, true
+	}
+	parts := strings.Split(text, ",")
+	for i, part := range parts {
+		wait, ok := parseWait(part, now, unit)
+		if !ok && i+1 < len(parts) {
+			wait, ok = parseWait(part+","+parts[i+1], now, unit) // an HTTP date has a comma
+		}
+		if ok {
+			longest, readable = max(longest, wait), true
+		}
+	}
+	return longest, readable
+}
+
+func parseWait(text string, now time.Time, unit time.Duration) (time.Duration, bool) {
+	text = strings.TrimSpace(text)
+	if number, ok := parseNumber(text); ok {
+		return numberedWait(number, now, unit), true
+	}
+	if wait, err := time.ParseDuration(text); err == nil {
+		return Seconds(wait.Seconds()), true
+	}
+	at, err := http.ParseTime(text)
+	for _, layout := range []string{time.RFC1123Z, time.RFC3339, "2006-01-02 15:04:05Z07:00"} {
+		if err == nil {
+			break
+		}
+		at, err = time.Parse(layout, text)
+	}
+	return Seconds(at.Sub(now).Seconds()), err == nil
+}
+
+func numberedWait(number float64, now time.Time, unit time.Duration) time.Duration {
+	switch sinceEpoch := float64(now.UnixNano()) / float64(time.Second); {
+	case number > epochMilliseconds:
+		return Seconds(number/1000 - sinceEpoch)
+	case number > epochSeconds && unit == time.Second:
+		return Seconds(number - sinceEpoch)
+	}
+	return Seconds(number * unit.Seconds())
+}
+
+// parseNumber reads a decimal number, which may be too large for its type.
+func parseNumber(text string) (float64, bool) {
+	number, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return number, true
+	}
+	return number, err == nil && !math.IsNaN(number) && !math.IsInf(number, 0)
+}
+
+// Seconds turns seconds into a duration that neither is negative nor overflows.
+func Seconds(seconds float64) time.Duration {
+	const longest = 365 * 24 * time.Hour
+	switch {
+	case seconds <= 0:
+		return 0
+	case seconds >= longest.Seconds():
+		return longest
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
