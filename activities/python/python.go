@@ -158,7 +158,7 @@ type report struct {
 	Type       string           `json:"type"` // of the exception, "" after a success
 	Message    string           `json:"message"`
 	Traceback  string           `json:"traceback"`
-	Retryable  *bool            `json:"retryable"`   // what the exception says
+	Retryable  *bool            `json:"retryable"` // what the exception says
 	RetryAfter *string          `json:"retry_after"`
 	Final      bool             `json:"final"`
 	Unfit      bool             `json:"unfit"` // main cannot be called with the args, or is not there
