@@ -56,6 +56,9 @@ func WithHost(ctx context.Context, host Host) context.Context {
 	return context.WithValue(ctx, hostKey{}, host)
 }
 
+// ClientOf is the client of the worker that performs an activity, nil for none.
+func ClientOf(ctx context.Context) client.Client { return hostOf(ctx).Client }
+
 func hostOf(ctx context.Context) Host {
 	host, _ := ctx.Value(hostKey{}).(Host)
 	return host

@@ -309,6 +309,8 @@ type CheckInput struct {
 	// Partition says which one the run is about, of a playbook with partitions; nil for a run
 	// that has one already.
 	Partition *PartitionRequest `json:"partition,omitempty"`
+	// Missing asks for the partitions that a backfill is to run.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // PartitionRequest is the partition of a key, which has to be complete at a time, or without one
@@ -333,6 +335,8 @@ type CheckResult struct {
 	// that begins the run works them out: one with other rules of zones would come to others.
 	Partition *partition.Partition `json:"partition,omitempty"`
 	Identity  string               `json:"identity,omitempty"`
+	// Missing are the partitions that a backfill is to run; nil where they were not requested.
+	Missing *partition.Selection `json:"missing,omitempty"`
 	// Sinks is what the worker knows of the connections of sinks; nil where it was not requested.
 	Sinks *SinkCheck `json:"sinks,omitempty"`
 }

@@ -262,7 +262,9 @@ func (a *app) backfillPlan(of checked, keys []string, workload map[string]any, o
 		return plan, err
 	}
 	plan.Fairness = options.run.fairness.settings()
-	a.notef("%s of %s", terminal.Count(len(keys), "partition"), of.book.Name)
+	if len(keys) > 0 {
+		a.notef("%s of %s", terminal.Count(len(keys), "partition"), of.book.Name)
+	}
 	return plan, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
+	"reprise/internal/program/timetable"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -268,10 +269,10 @@ func (s *session) planSchedules(ctx context.Context, checked checked, _ call.Pla
 		return err
 	}
 	for _, one := range page.Schedules {
-		if one.Playbook != checked.book.Name {
+		if one.Playbook != checked.book.Name && one.Playbook != backfill.Name(checked.book) {
 			continue
 		}
-		times, next := timesOf(one.Described.Schedule), orEmpty(one.Described.Info.NextActionTimes)
+		times, next := timetable.Read(one.Described.Schedule), orEmpty(one.Described.Info.NextActionTimes)
 		doc.Schedules = append(doc.Schedules, plannedSchedule{
 			Name: one.ID, When: timesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), mostTimes)],
 		})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -17,7 +18,9 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/internal/program/start"
+	"reprise/internal/program/timetable"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -32,8 +35,10 @@ type scheduleOptions struct {
 	paused bool
 	note   string
 	yes    bool
-	output string
-	given  func(flag string) bool
+	// backfill has runs make up for partitions that are missing, in the place of the newest alone.
+	backfill bool
+	output   string
+	given    func(flag string) bool
 }
 
 func (o *scheduleOptions) add(command *cobra.Command) {
@@ -56,6 +61,7 @@ func newScheduleCreateCommand(a *app) *cobra.Command {
 	}
 	options.add(command)
 	command.Flags().BoolVar(&options.paused, "paused", false, "start nothing until starter schedule resume")
+	command.Flags().BoolVar(&options.backfill, "backfill", false, "each run runs the partitions that are missing, and not the newest alone")
 	return command
 }
 
@@ -84,7 +90,7 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		return err
 	}
 	options.run.workflowID = name
-	planned, err := a.plan(file, &options.run)
+	planned, err := a.scheduledPlan(file, options)
 	if err != nil {
 		return err
 	}
@@ -92,7 +98,7 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 	if err := a.checkTimes(times); err != nil {
 		return err
 	}
-	times = settled(times)
+	times = timetable.Settled(times)
 	return a.withServer(&options.run.server, func(ctx context.Context, s *session) error {
 		err := s.submit(ctx, planned, a, func(plan start.Plan) error {
 			action, err := s.action(plan, nil)
@@ -100,8 +106,8 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 				return err
 			}
 			_, err = s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
-				ID: name, Spec: specOf(times), Action: action,
-				Overlap: overlapPolicy(times.Overlap), CatchupWindow: times.CatchUp, Paused: options.paused, Note: options.note,
+				ID: name, Spec: timetable.Spec(times, time.Now()), Action: action,
+				Overlap: timetable.OverlapPolicy(times.Overlap), CatchupWindow: times.CatchUp, Paused: options.paused, Note: options.note,
 			})
 			return err
 		})
@@ -113,6 +119,39 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		}
 		return a.printSchedule(ctx, s, name, "created", options.output)
 	})
+}
+
+// scheduledPlan is what runs of a new schedule start with.
+func (a *app) scheduledPlan(file string, options *scheduleOptions) (start.Plan, error) {
+	if options.backfill {
+		workload, err := options.run.workload.read()
+		if err != nil {
+			return start.Plan{}, err
+		}
+		return a.missingPlan(file, workload, &options.run)
+	}
+	planned, err := a.plan(file, &options.run)
+	if err == nil && planned.Partitioned {
+		a.notef("note: a run is about the newest partition; one whose run overlap drops, or that fails, is left to %s backfill. With --backfill each run runs what is missing",
+			terminal.Program())
+	}
+	return planned, err
+}
+
+// missingPlan is a run that runs the partitions of a playbook that are missing when it begins.
+func (a *app) missingPlan(file string, workload map[string]any, run *runOptions) (start.Plan, error) {
+	of, err := a.partitioned(file, workload)
+	if err != nil {
+		return start.Plan{}, err
+	}
+	if err := cmp.Or(run.fairness.check(), a.checkRead(of.book, workload, of.book.Strict)); err != nil {
+		return start.Plan{}, err
+	}
+	options := &partitionsOptions{run: *run, concurrency: defaultBackfillConcurrency}
+	options.run.local.playbooks = cmp.Or(run.local.playbooks, folderOf(file))
+	plan, err := a.backfillPlan(of, nil, workload, options)
+	plan.Input.Missing, plan.Input.Strict, plan.Schedule = true, run.strict, of.book.Schedule
+	return plan, err
 }
 
 // printSchedule prints a schedule after a command.
@@ -128,7 +167,7 @@ func (a *app) printSchedule(ctx context.Context, s *session, name, done, output 
 		}
 		return terminal.PrintJSON(a.Out, doc)
 	}
-	times := timesOf(found.Described.Schedule)
+	times := timetable.Read(found.Described.Schedule)
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timesInWords(times), times.Zone)
 	switch next := found.Described.Info.NextActionTimes; {
 	case found.Described.Schedule.State.Paused:
@@ -164,6 +203,13 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 		}
 		changes := r.diff()
 		if changes == "" {
+			renewed, err := timetable.Renew(ctx, s.client, found.ID, time.Now())
+			if err != nil {
+				return scheduleError("change", found.ID, err)
+			}
+			if renewed {
+				return a.printSchedule(ctx, s, found.ID, "knows the moves of clocks of the next years", options.output)
+			}
 			a.notef("nothing to change: the schedule %s is so already", found.ID)
 			return nil
 		}
@@ -186,7 +232,7 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 func (a *app) revise(
 	ctx context.Context, s *session, found *runs.Schedule, file string, options *scheduleOptions,
 ) (*revision, error) {
-	r := &revision{found: found, before: timesOf(found.Described.Schedule), noteOld: found.Described.Schedule.State.Note}
+	r := &revision{found: found, before: timetable.Read(found.Described.Schedule), noteOld: found.Described.Schedule.State.Note}
 	var err error
 	if r.input, err = s.runs().ScheduledInput(ctx, found); err != nil {
 		return nil, err
@@ -206,7 +252,7 @@ func (a *app) revise(
 		base = r.plan.Schedule
 	}
 	times := options.times.over(base)
-	r.after, r.noteNew = settled(times), r.noteOld
+	r.after, r.noteNew = timetable.Settled(times), r.noteOld
 	if r.timesChange() { // others may have made it with what starter would not write
 		if err := a.checkTimes(times); err != nil {
 			return nil, err
@@ -229,6 +275,9 @@ func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (s
 		return start.Plan{}, err
 	}
 	workload := merged(asMap(r.input.Workload.Data), overlay)
+	if r.input.Missing {
+		return a.revisedBackfill(r, file, overlay, options)
+	}
 	checked, err := a.checkRevised(r, file, workload)
 	if err != nil {
 		return start.Plan{}, err
@@ -245,6 +294,28 @@ func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (s
 	return revised, err
 }
 
+// revisedBackfill is revisedPlan for a schedule whose runs run what is missing.
+func (a *app) revisedBackfill(r *revision, file string, overlay map[string]any, options *scheduleOptions) (start.Plan, error) {
+	workload := asMap(r.input.Workload.Data)
+	given := merged(asMap(workload["given"]), overlay)
+	run := options.run
+	run.workflowID = r.found.Action.ID
+	if !options.given("strict") {
+		run.strict = r.input.Strict
+	}
+	if file != "" {
+		return a.missingPlan(file, given, &run)
+	}
+	revised, err := a.checkRevised(r, "", nil)
+	if err != nil {
+		return start.Plan{}, err
+	}
+	revised.files = r.input.Files
+	plan, err := newPlan(revised, backfill.Workload(nil, given), run.workflowID, "")
+	plan.Fairness, plan.Input.Strict, plan.Input.Missing = run.fairness.settings(), run.strict, true
+	return plan, err
+}
+
 // checkRevised checks the playbook of a schedule that is to change. The schedule's own
 // playbook is not checked against this starter: workers may know more.
 func (a *app) checkRevised(r *revision, file string, workload map[string]any) (checked, error) {
@@ -256,7 +327,7 @@ func (a *app) checkRevised(r *revision, file string, workload map[string]any) (c
 	if err != nil {
 		return checked{}, fmt.Errorf("the playbook of the schedule %s cannot be read; give its file: %w", r.found.ID, err)
 	}
-	return checked{file: book.File, book: book}, nil
+	return checked{file: book.File, book: book, files: r.input.Files}, nil
 }
 
 // errMoved says that somebody else was faster.
@@ -271,10 +342,13 @@ func (s *session) change(ctx context.Context, r *revision, plan start.Plan) erro
 				return nil, errMoved
 			}
 			next := now.Description.Schedule
+			if renewed := timetable.Renewed(next, time.Now()); renewed != nil {
+				next.Spec = renewed
+			}
 			if r.timesChange() {
-				spec := specOf(r.after)
+				spec := timetable.Spec(r.after, time.Now())
 				next.Spec = &spec
-				next.Policy.Overlap, next.Policy.CatchupWindow = overlapPolicy(r.after.Overlap), r.after.CatchUp
+				next.Policy.Overlap, next.Policy.CatchupWindow = timetable.OverlapPolicy(r.after.Overlap), r.after.CatchUp
 			}
 			next.State.Note = r.noteNew
 			var memo map[string]any
@@ -340,6 +414,9 @@ func (s settings) text() string {
 	}
 	if s.note != "" {
 		lines = append(lines, "note: "+terminal.Shorten(s.note, mostNote))
+	}
+	if s.input.Missing {
+		lines = append(lines, "backfill: true")
 	}
 	if s.input.Strict {
 		lines = append(lines, "strict: true")

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/ending"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/timetable"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -58,7 +59,7 @@ type scheduledRun struct {
 
 // scheduleDocument is a schedule with its last runs, at most so many.
 func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, most int) (*scheduleDocument, error) {
-	times, info := timesOf(found.Described.Schedule), found.Described.Info
+	times, info := timetable.Read(found.Described.Schedule), found.Described.Info
 	doc := &scheduleDocument{
 		Name: found.ID, Playbook: found.Playbook, Paused: found.Described.Schedule.State.Paused, Note: found.Described.Schedule.State.Note,
 		When: timesInWords(times), Cron: times.Cron, Every: shortTime(times.Every), Offset: shortTime(times.Offset), Zone: times.Zone,

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
+	"reprise/internal/program/timetable"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -124,7 +125,7 @@ type triggered struct {
 }
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, reason, output string) error {
-	made, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
+	made, err := s.sender().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, ctx.Err())
@@ -205,7 +206,7 @@ func newScheduleBackfillCommand(a *app) *cobra.Command {
 }
 
 func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, options *backfillOptions) error {
-	name := timesOf(found.Described.Schedule).Zone
+	name := timetable.Read(found.Described.Schedule).Zone
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return usageError("this machine does not know the time zone %s of the schedule; name the offset of --from and --to from UTC", name)
@@ -222,7 +223,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 		return err
 	}
 	err = s.handle(ctx, found).Backfill(ctx, client.ScheduleBackfillOptions{
-		Backfill: []client.ScheduleBackfill{{Start: from, End: to, Overlap: overlapPolicy(options.overlap)}},
+		Backfill: []client.ScheduleBackfill{{Start: from, End: to, Overlap: timetable.OverlapPolicy(options.overlap)}},
 	})
 	if err != nil {
 		return scheduleError("backfill", found.ID, err)

@@ -27,6 +27,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
+	"reprise/internal/program/timetable"
 	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -252,8 +253,8 @@ func TestBackfillOfManyRuns(t *testing.T) {
 	require.Eventually(t, func() bool { return len(p.begun(name)) > 0 }, patience, 50*time.Millisecond)
 }
 
-// TestBackfillOverAChangeOfClocks: a time that the clocks leave out has no run, and one
-// that they have twice has one, when it comes again.
+// TestBackfillOverAChangeOfClocks: a time that the clocks leave out has a run right behind the gap, and one
+// that they have twice has one, the first time.
 func TestBackfillOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{})
@@ -261,12 +262,34 @@ func TestBackfillOverAChangeOfClocks(t *testing.T) {
 	p.says(exitOK, "backfill", name, "--from", "2026-03-28", "--to", "2026-03-31", "--overlap", "allow")
 	p.says(exitOK, "backfill", name, "--from", "2026-10-24", "--to", "2026-10-27", "--overlap", "allow")
 	want := []string{
-		"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z", "2026-10-24T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z",
+		"2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z", "2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z",
 	}
 	require.Eventually(t, func() bool { return len(p.begun(name)) == len(want) }, patience, 50*time.Millisecond)
 	for _, at := range want {
 		require.Equal(t, at, p.result(name+"-"+at, "").Result.Data.(map[string]any)["run"])
 	}
+}
+
+// TestScheduleRunsWhatIsMissing: with --backfill the days that overlap has dropped are run by the next run, and
+// an update leaves it so.
+func TestScheduleRunsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	book := strings.NewReplacer("workload:", "partitions: {every: day, start: 2026-05-01}\nworkload:", "every: 1s", "cron: 0 3 * * *", "name: nominal", "name: "+p.queue).Replace(nominalBook)
+	file := p.file("nominal.yaml", book)
+	name := p.create(file, "--paused", "--backfill", "--set", "tenant=b")
+	p.says(exitOK, "backfill", name, "--from", "2026-05-04", "--to", "2026-05-05")
+	require.Eventually(t, func() bool { return len(p.begun(name)) == 1 }, patience, 50*time.Millisecond)
+	ran := p.result(name+"-2026-05-04T03:00:00Z", "").Result.Data.(map[string]any)
+	require.EqualValues(t, 3, ran["success"], "the first three days of May, and not the newest alone")
+	out, _ := p.says(exitOK, "update", name, "--set", "tenant=c", "--yes")
+	require.Contains(t, out, `"tenant":"c"`)
+	p.says(exitOK, "backfill", name, "--from", "2026-05-06", "--to", "2026-05-07")
+	require.Eventually(t, func() bool { return len(p.begun(name)) == 2 }, patience, 50*time.Millisecond)
+	ran = p.result(name+"-2026-05-06T03:00:00Z", "").Result.Data.(map[string]any)
+	require.EqualValues(t, 2, ran["total"], "what was done is not run again")
+	_, said := p.says(exitUsage, "create", "none", p.file("plain.yaml", nominalBook), "--backfill")
+	require.Contains(t, said, "has no partitions")
 }
 
 // TestReprocessOfAScheduledRun: iterations that run again do so for the time that the
@@ -723,7 +746,7 @@ func TestForeignCalendar(t *testing.T) {
 		Minute: []client.ScheduleRange{{Start: 0, End: 59, Step: 15}}, Hour: []client.ScheduleRange{{Start: 8, End: 18}, {Start: 22}},
 		DayOfMonth: all(1, 31), Month: all(1, 12), DayOfWeek: all(0, 6),
 	}
-	times := timesOf(client.Schedule{
+	times := timetable.Read(client.Schedule{
 		Spec:   &client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{calendar}},
 		Policy: &client.SchedulePolicies{Overlap: enums.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED},
 	})

@@ -4,43 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
-
-// overlapPolicies are Temporal's, in the order of playbook.Overlaps.
-var overlapPolicies = []enums.ScheduleOverlapPolicy{
-	enums.SCHEDULE_OVERLAP_POLICY_SKIP, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL,
-	enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER, enums.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER, enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
-}
-
-// overlapPolicy is the policy of a word that is known; "" leaves it to the schedule.
-func overlapPolicy(word string) enums.ScheduleOverlapPolicy {
-	if at := slices.Index(playbook.Overlaps, word); at >= 0 {
-		return overlapPolicies[at]
-	}
-	return enums.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED
-}
-
-func overlapWord(policy enums.ScheduleOverlapPolicy) string {
-	if at := slices.Index(overlapPolicies, policy); at >= 0 {
-		return playbook.Overlaps[at]
-	}
-	return playbook.Overlaps[0] // the server's default
-}
-
-// serverCatchUp is the server's default.
-const serverCatchUp = 365 * 24 * time.Hour
 
 // timeFlags say when a schedule runs.
 type timeFlags struct {
@@ -140,7 +113,8 @@ func (f *timeFlags) check() error {
 // they mean it warns.
 func (a *app) checkTimes(times *playbook.Schedule) error {
 	var wrong []string
-	for _, problem := range times.Problems(knownZone) {
+	now := time.Now()
+	for _, problem := range append(times.Problems(knownZone), times.ClockProblems(now, now.AddDate(1, 0, 0))...) {
 		switch {
 		case problem.Word == "":
 			wrong = append(wrong, "nothing says when to run: give --cron or --every, or the playbook a metadata.schedule")
@@ -164,96 +138,6 @@ var flagWords = func() *strings.Replacer {
 	}
 	return strings.NewReplacer(pairs...)
 }()
-
-// settled is times as the server returns them: with the defaults, and moments in UTC.
-// The times must have passed checkTimes.
-func settled(times *playbook.Schedule) *playbook.Schedule {
-	all := *times
-	all.Words, all.Places = nil, nil
-	all.Zone, all.Overlap = cmp.Or(all.Zone, "UTC"), cmp.Or(all.Overlap, playbook.Overlaps[0])
-	all.CatchUp = cmp.Or(all.CatchUp, serverCatchUp)
-	zone, err := time.LoadLocation(all.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	for _, moment := range []*string{&all.Start, &all.End} {
-		if at, err := playbook.Moment(*moment, zone); err == nil && !at.IsZero() {
-			*moment = at.UTC().Format(time.RFC3339)
-		}
-	}
-	return &all
-}
-
-// specOf is the server's spec of settled times. The text of each line of cron goes
-// along as its comment: the server keeps what it means, and not how it was written.
-func specOf(times *playbook.Schedule) client.ScheduleSpec {
-	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}
-	for _, line := range times.Cron {
-		spec.CronExpressions = append(spec.CronExpressions, line+" # "+line)
-	}
-	if times.Every > 0 {
-		spec.Intervals = []client.ScheduleIntervalSpec{{Every: times.Every, Offset: times.Offset}}
-	}
-	spec.StartAt, _ = playbook.Moment(times.Start, time.UTC) // settled
-	spec.EndAt, _ = playbook.Moment(times.End, time.UTC)
-	return spec
-}
-
-// timesOf reads the times of a schedule as the server returns them, settled.
-func timesOf(schedule client.Schedule) *playbook.Schedule {
-	times := &playbook.Schedule{}
-	if spec := schedule.Spec; spec != nil {
-		times.Zone, times.Jitter = spec.TimeZoneName, spec.Jitter
-		for _, calendar := range spec.Calendars {
-			times.Cron = append(times.Cron, cmp.Or(calendar.Comment, cronOf(calendar)))
-		}
-		times.Cron = append(times.Cron, spec.CronExpressions...)
-		for _, interval := range spec.Intervals {
-			times.Every, times.Offset = interval.Every, interval.Offset
-		}
-		times.Start, times.End = momentText(spec.StartAt), momentText(spec.EndAt)
-	}
-	if policy := schedule.Policy; policy != nil {
-		times.Overlap, times.CatchUp = overlapWord(policy.Overlap), policy.CatchupWindow
-	}
-	return settled(times)
-}
-
-func momentText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
-}
-
-// cronOf is a calendar that somebody else has written, as a line of cron, without its
-// seconds and years.
-func cronOf(c client.ScheduleCalendarSpec) string {
-	fields := []string{
-		cronRanges(c.Minute, 0, 59), cronRanges(c.Hour, 0, 23), cronRanges(c.DayOfMonth, 1, 31), cronRanges(c.Month, 1, 12),
-		cronRanges(c.DayOfWeek, 0, 6),
-	}
-	return strings.Join(fields, " ")
-}
-
-func cronRanges(ranges []client.ScheduleRange, least, most int) string {
-	var parts []string
-	for _, r := range ranges {
-		end, step := max(r.End, r.Start), max(r.Step, 1)
-		part := fmt.Sprintf("%d-%d", r.Start, end)
-		switch {
-		case r.Start == least && end == most:
-			part = "*"
-		case r.Start == end:
-			part = fmt.Sprint(r.Start)
-		}
-		if step > 1 {
-			part += fmt.Sprintf("/%d", step)
-		}
-		parts = append(parts, part)
-	}
-	return cmp.Or(strings.Join(parts, ","), "*")
-}
 
 // lines are settled times as metadata.schedule would write them.
 func timeLines(times *playbook.Schedule) []string {
@@ -354,7 +238,10 @@ func (c cronLine) withinHour() string {
 		return "every minute"
 	}
 	if step := eachStep.FindStringSubmatch(c.minute); step != nil {
-		return "every " + step[1] + " minutes"
+		if n, err := strconv.Atoi(step[1]); err == nil && n > 0 && 60%n == 0 {
+			return "every " + terminal.Count(n, "minute")
+		}
+		return "" // it begins anew with each hour
 	}
 	if aNumber.MatchString(c.minute) {
 		return fmt.Sprintf("hourly at :%02s", c.minute)

@@ -24,7 +24,8 @@ func newPlan(checked checked, workload map[string]any, workflowID, folder string
 	}
 	book := checked.book
 	return start.Plan{
-		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: checked.codes(workload, folder),
+		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule,
+		Partitioned: book.Partitions != nil, Codes: checked.codes(workload, folder),
 		Summary: book.Name, Details: start.Details(book, values, book.Description),
 		Input: workflows.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),

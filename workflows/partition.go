@@ -7,6 +7,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/partition"
 )
 
@@ -26,6 +28,18 @@ func (in Input) partition(ctx workflow.Context) *interpreter.PartitionRequest {
 		request.At = scheduled
 	}
 	return &request
+}
+
+// runMissing has a backfill run the partitions that its validation has found, nil for another run.
+func (in *Input) runMissing(missing *partition.Selection) {
+	if missing == nil {
+		return
+	}
+	keys := lists.Map(missing.Keys, func(key string) any { return key })
+	in.Workload = expression.Of(expression.Merge(in.Workload.Data, map[string]any{"keys": keys}))
+	if len(keys) > 0 {
+		in.Claim = &missing.Claim
+	}
 }
 
 // beginPartition notes that the run has begun its partition, once.

@@ -75,6 +75,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		}
 		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: answer.Recorded(), Identity: answer.Identity, Sinks: answer.Sinks}
 		input.State.Run.Partition = answer.Partition
+		input.runMissing(answer.Missing)
 	}
 	book, err := interpreter.Load(input.Name, input.Source)
 	if err != nil {
@@ -103,6 +104,7 @@ const checkTimeout = 30 * time.Second
 func validate(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 	check := interpreter.CheckInput{
 		Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files, Partition: input.partition(ctx),
+		Missing: input.Missing,
 	}
 	to := toLocal(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
 	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")

@@ -25,6 +25,9 @@ type Input struct {
 	Partition string `json:"partition,omitempty"`
 	// Claim is set for a backfill: the partitions that no other one runs meanwhile.
 	Claim *partition.BackfillClaim `json:"claim,omitempty"`
+	// Missing says that the run is a backfill of the partitions that are missing when it begins: the
+	// validation finds them, and they become the keys of its workload and its Claim.
+	Missing bool `json:"missing,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`

@@ -47,7 +47,10 @@ func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure
 			Message: source.Cut(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
 		}
 	}
-	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
+	follows := func(last Stretch) bool { // an answer that a policy has refused is followed by another attempt of its page
+		return failure == nil && last.Error == nil && in.Page > max(last.Page, last.PageTo)
+	}
+	if n := len(s); n > 0 && (follows(s[n-1]) || n == mostStretches) {
 		last := s[n-1]
 		last.AttemptTo, last.PageTo, last.Ended, last.Error = in.Attempt, max(in.Page, last.Page), ended, stretch.Error
 		last.Turn += turn

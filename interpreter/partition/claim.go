@@ -33,6 +33,12 @@ type BackfillClaim struct {
 	Keys  []string `json:"keys,omitempty"`
 }
 
+// Selection are partitions that a backfill is to run, with their claim. Kept in workflow history.
+type Selection struct {
+	Keys  []string      `json:"keys"`
+	Claim BackfillClaim `json:"claim"`
+}
+
 // Bounds of claims: spans of one, behind which it has one span over all, and claims of a Ledger.
 const (
 	maxClaimSpans = 500

@@ -9,7 +9,11 @@ func checkSchedule(c *checker) {
 	if s == nil {
 		return
 	}
-	for _, problem := range s.Problems(c.options.Zone) {
+	problems := s.Problems(c.options.Zone)
+	if !c.options.Now.IsZero() {
+		problems = append(problems, s.ClockProblems(c.options.Now, c.options.Now.AddDate(1, 0, 0))...)
+	}
+	for _, problem := range problems {
 		pos, name, severity := s.Words.at(problem.Word, s.Pos), "schedule", source.Error
 		if problem.Word != "" {
 			name += "." + problem.Word

@@ -29,9 +29,9 @@ func (c *checker) checkSender(trigger *Trigger, earlier []*Trigger) {
 			c.errorf(trigger.Pos, codeConflict, "the entry of triggers in line %d has the secret %q too: anyone with a delivery of one could send it again as the other; give each a secret of its own",
 				one.Pos.Line, shorten(trigger.Secret))
 			return
-		case trigger.Identity() == one.Identity() && trigger.Sender != one.Sender:
+		case trigger.Signer() == one.Signer() && trigger.Sender != one.Sender:
 			c.errorf(trigger.Pos, codeConflict, "the entry of triggers in line %d is called %q too, and has another sender; give this one another name",
-				one.Pos.Line, shorten(trigger.Identity()))
+				one.Pos.Line, shorten(trigger.Signer()))
 			return
 		}
 	}

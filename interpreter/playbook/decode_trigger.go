@@ -42,6 +42,12 @@ const (
 // ownWords are the words of triggers that sender hmac alone has.
 var ownWords = []string{"header", "prefix", "algorithm", "encoding", "body", "id"}
 
+// The forms of identity: what tells the deliveries of senders apart whose bodies have no name of one.
+const (
+	identityBody   = "body"
+	identityHeader = "header "
+)
+
 // SignatureHeader is the header in which a delivery has its signature.
 func (t *Trigger) SignatureHeader() string {
 	switch t.Sender {
@@ -55,9 +61,8 @@ func (t *Trigger) SignatureHeader() string {
 	return t.Header
 }
 
-// Identity is the name of who signs for the trigger. Deliveries of one identity are
-// distinguished by what is signed of them.
-func (t *Trigger) Identity() string { return cmp.Or(t.Name, t.Secret) }
+// Signer is the name of who signs for the trigger.
+func (t *Trigger) Signer() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
 	accept(key{name: "sender", doc: "who signs: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
@@ -80,8 +85,10 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex)),
 	accept(key{name: "body", doc: "of `hmac`: what the body holds, `json` (default), `form` or `text`"},
 		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON)),
-	accept(key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none, and the same body is the same delivery"},
+	accept(key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none"},
 		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) })),
+	accept(key{name: "identity", doc: "of `github`, and of `hmac` without `id`: what tells deliveries apart, `body` (default: one that comes again within 24 h is refused) or `header NAME`, which nobody signs"},
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.Identity = d.identity(w.node, w.what) })),
 })
 
 // triggers reads metadata.triggers. A playbook that has any has the workload key
@@ -110,10 +117,44 @@ func (d *decoder) trigger(n *yaml.Node) *Trigger {
 			}
 		}
 	}
+	if f.words.Has("identity") {
+		d.checkIdentity(f, trigger)
+	}
 	if trigger.ID != nil && trigger.Body == BodyText {
 		d.errorf(f.words["id"], codeConflict, "a body of text has no id; the same text is the same delivery")
 	}
 	return trigger
+}
+
+// identity reads what tells deliveries apart: a header, or "" for their bodies.
+func (d *decoder) identity(n *yaml.Node, what string) string {
+	text, ok := d.name(n, what)
+	if !ok || text == identityBody {
+		return ""
+	}
+	name, isHeader := strings.CutPrefix(text, identityHeader)
+	switch name = strings.TrimSpace(name); {
+	case !isHeader || !headerPattern.MatchString(name):
+		d.errorf(position(n), codeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, shorten(text))
+		return ""
+	case HoldsCredentials(name):
+		d.errorf(position(n), codeConflict, "%s may hold credentials; name the header that has the ID of a delivery", name)
+		return ""
+	}
+	return name
+}
+
+// checkIdentity refuses what tells deliveries apart where something else does.
+func (d *decoder) checkIdentity(f *fields, t *Trigger) {
+	pos := f.words["identity"]
+	switch {
+	case t.Sender == Stripe, t.Sender == Slack:
+		d.errorf(pos, codeConflict, "deliveries of %s have a signed name in their bodies, by which they are known; remove identity", t.Sender)
+	case t.ID != nil:
+		d.errorf(pos, codeConflict, "deliveries are known by id (line %d), which is signed; remove identity or id", f.words["id"].Line)
+	case t.Identity != "" && strings.EqualFold(t.Identity, t.SignatureHeader()):
+		d.errorf(pos, codeConflict, "%s has the signature, which is the same for equal bodies; name the header that has the ID of a delivery", t.Identity)
+	}
 }
 
 // senderPattern is what senders may be called: part of workflow IDs.

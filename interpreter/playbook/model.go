@@ -57,6 +57,8 @@ type Trigger struct {
 	Secret  string   // name of a connection
 	Headers []string // that runs receive besides the sender's own
 	Events  []string // nil: all
+	// Identity is the header that tells deliveries apart whose bodies have no name of one; "": the bodies do.
+	Identity string
 	// The rest is how a Sender of HMAC signs.
 	Header    string
 	Prefix    string   // is before the signature

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron"
 	"gopkg.in/yaml.v3"
 
+	clocks "reprise/interpreter/cron"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
 
@@ -121,6 +124,7 @@ func (s *Schedule) cronProblems() []ScheduleProblem {
 			})
 			continue
 		}
+		found = append(found, unevenProblems(i, text)...)
 		if bothDays(text) {
 			found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronDays, Warning: true, Message: fmt.Sprintf(
 				"%q names days of the month and of the week: it means those days that are both, where other programs take either", shorten(text))})
@@ -145,6 +149,64 @@ func (s *Schedule) momentProblems() []ScheduleProblem {
 		return scheduleProblem("end", codeBounds, "must be after \"start\", which is %s, not %s", s.Start, s.End)
 	}
 	return nil
+}
+
+// ClockProblems says what becomes of times in the nights, from one moment to another, in which the
+// clocks of the zone move: of each line the first that is left out, and the first that comes twice.
+func (s *Schedule) ClockProblems(from, to time.Time) []ScheduleProblem {
+	zone, err := expression.Zone(s.Zone)
+	if err != nil {
+		return nil // Problems says so
+	}
+	var found []ScheduleProblem
+	for i, text := range s.Cron {
+		line, err := clocks.Parse(text)
+		if err != nil {
+			continue
+		}
+		var told [2]bool // of moves forward, and back
+		for _, move := range clocks.Moves(zone, from, to) {
+			what := line.At(move)
+			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
+				told[at] = true
+				found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronClocks, Warning: true, Message: fmt.Sprintf(
+					"%q: on %s the clocks of %s %s", shorten(text), move.From().Format(time.DateOnly), s.Zone, what)})
+			}
+		}
+	}
+	return found
+}
+
+// unevenProblems says which steps are none: they begin anew with each hour or day.
+func unevenProblems(i int, text string) []ScheduleProblem {
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return nil
+	}
+	var found []ScheduleProblem
+	for at, one := range []struct {
+		of   int
+		unit string
+	}{{60, "minute"}, {24, "hour"}} {
+		n, isStep := strings.CutPrefix(fields[at], "*/")
+		step, err := strconv.Atoi(n)
+		if !isStep || err != nil || step < 1 || one.of%step == 0 {
+			continue
+		}
+		last := (one.of - 1) / step * step
+		every, over := strconv.Itoa(step)+one.unit[:1], map[string]string{"minute": "hour", "hour": "day"}[one.unit]
+		found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronStep, Warning: true, Message: fmt.Sprintf(
+			"%q begins anew with each %s: behind %s %d the next one is %s 0, %s later; \"every\": %s keeps equal steps",
+			shorten(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
+	}
+	return found
+}
+
+func countOf(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }
 
 // Moment reads a date, a date with a time, or a time with its offset from UTC; what

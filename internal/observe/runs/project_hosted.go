@@ -128,7 +128,7 @@ func (p *projector) attempts(id int64, which string, first Event, made call.Stre
 		event.At = p.turn(id, fmt.Sprintf("%s/%d", which, i), event, stretch.Attempt-1, stretch.Turn)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
-		event.IsRetry = stretch.Error != nil && i+1 < len(made) && made[i+1].Page == stretch.Page
+		event.IsRetry = i+1 < len(made) && made[i+1].Page == max(stretch.Page, stretch.PageTo)
 	}
 	return at
 }

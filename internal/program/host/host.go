@@ -99,7 +99,7 @@ type Registry interface {
 // Register binds the workflows, the tools of a catalogue and its check to their names.
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
-	registry.RegisterActivityWithOptions(catalogue.CheckRun, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.CheckSinks, activity.RegisterOptions{Name: interpreter.SinksActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})

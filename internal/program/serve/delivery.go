@@ -15,9 +15,11 @@ import (
 
 // delivery is what a sender sends with a signed request.
 type delivery struct {
-	// id is the same when the sender repeats it. It is made of what is signed: else a
-	// copy of a delivery could be run again under another name.
-	id      string
+	// id is the same when the sender repeats it. Unless the author names a header it is made of what is
+	// signed: else a copy of a delivery could be run again under another name.
+	id string
+	// byBody says that nothing but its body makes it known, which another delivery may have as well.
+	byBody  bool
 	event   string // "" where the sender has none
 	trigger map[string]any
 	body    any
@@ -43,6 +45,12 @@ func readDelivery(trigger *playbook.Trigger, header http.Header, body []byte) (d
 			d.id = textAt(value, trigger.ID...)
 		}
 	}
+	if trigger.Identity != "" {
+		if d.id, err = identityOf(header, trigger.Identity); err != nil {
+			return delivery{}, err
+		}
+	}
+	d.byBody = d.id == ""
 	d.id = cmp.Or(d.id, hashOf(body))
 	d.trigger = map[string]any{"sender": string(trigger.Sender), "headers": deliveryHeaders(trigger, header), "body": value}
 	return d, nil
@@ -143,6 +151,18 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 		}
 	}
 	return headers
+}
+
+// identityOf is the header that tells a delivery from others.
+func identityOf(header http.Header, name string) (string, error) {
+	values := header.Values(name)
+	switch {
+	case len(values) == 0 || values[0] == "":
+		return "", badRequest("the delivery has no header %s, which tells it from others (metadata.triggers, identity); nothing was started", name)
+	case len(values) > 1 || !printable.MatchString(values[0]):
+		return "", badRequest("the header %s, which tells a delivery from others, must be there once, with at most 255 printable ASCII characters; nothing was started", name)
+	}
+	return values[0], nil
 }
 
 // valueOf is the value of a header, and of one that occurs several times all of them.

@@ -59,6 +59,7 @@ type ordered struct {
 	request
 
 	key      string // distinguishes requests of the caller
+	byBody   bool   // nothing but its body makes it known
 	source   []byte
 	workload map[string]any
 	wait     time.Duration
@@ -255,8 +256,49 @@ func hashOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// bodyWindow is how long another delivery with the same body is taken for the same one.
+const bodyWindow = 24 * time.Hour
+
+// onDay is the order of a delivery that is known by its body, as its key is on the day of a time.
+func (o ordered) onDay(at time.Time) ordered {
+	o.key = hashOf([]byte(o.key + "\n" + at.UTC().Format(time.DateOnly)))
+	return o
+}
+
+// beginOnce starts a run for a delivery that is known by its body, unless one that came within bodyWindow has
+// started a run. Whether that was the same delivery cannot be known, so it is no success.
+func (s *Server) beginOnce(ctx context.Context, order ordered) (runDocument, error) {
+	now := s.Now()
+	yesterday := order.onDay(now.Add(-bodyWindow)).workflowID()
+	run, err := s.find(ctx, yesterday)
+	var absent *Problem
+	switch {
+	case err == nil && now.Sub(run.startedAt) < bodyWindow:
+		return runDocument{}, sameBody(yesterday, run.startedAt)
+	case err != nil && !errors.As(err, &absent):
+		return runDocument{}, err
+	}
+	order = order.onDay(now)
+	order.byBody = false
+	document, err := s.begin(ctx, order)
+	if err == nil && document.Repeated {
+		run, err := s.find(ctx, document.WorkflowID)
+		return runDocument{}, cmp.Or[error](err, sameBody(document.WorkflowID, run.startedAt))
+	}
+	return document, err
+}
+
+func sameBody(workflowID string, at time.Time) error {
+	return problem(http.StatusConflict, "same-body", "a delivery with this body has started the run %s at %s, and nothing was started now: "+
+		"within %s the same body is taken for the same delivery. Where deliveries have a header that tells them apart, name it: "+
+		"identity: header NAME in metadata.triggers", workflowID, at.UTC().Format(time.RFC3339), bodyWindow)
+}
+
 // begin starts a run, or finds the one that an earlier request has started.
 func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) {
+	if order.byBody {
+		return s.beginOnce(ctx, order)
+	}
 	document := runDocument{WorkflowID: order.workflowID(), Status: interpreter.Running, Warnings: []string{}, caller: order.Caller}
 	if order.readable {
 		document.StatusURL = "/v1/runs/" + url.PathEscape(document.WorkflowID)
@@ -281,6 +323,11 @@ func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) 
 		return document, problem(http.StatusUnprocessableEntity, "key-reused", "the key belongs to an earlier request with another body")
 	}
 	document.RunID, document.Repeated = run.runID, true
+	if run.ended {
+		ended := document
+		s.await(ctx, &ended, endedPatience)
+		document.Status = ended.Status
+	}
 	return document, nil
 }
 
@@ -288,8 +335,9 @@ func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) 
 type found struct {
 	request
 
-	runID string // the first of its chain
-	ended bool
+	runID     string // the first of its chain
+	startedAt time.Time
+	ended     bool
 }
 
 // ownIDs are those that workflowID makes. The Temporal server gets no others: it has
@@ -309,7 +357,10 @@ func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 		return found{}, fmt.Errorf("look for the run %s: %w", workflowID, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	run := found{runID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	run := found{
+		runID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), startedAt: info.GetStartTime().AsTime(),
+		ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}
 	memo := info.GetMemo().GetFields()[requestMemo]
 	if info.GetType().GetName() != workflows.PlaybookWorkflowName || memo == nil {
 		return found{}, notFound()

@@ -30,7 +30,10 @@ func (s *Server) ofSender(r *http.Request, body []byte) (ordered, error) {
 	}
 	order := ordered{
 		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
-		key:     read.id, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
+		key:     read.id, byBody: read.byBody, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
+	}
+	if trigger.Identity != "" {
+		order.Body = hashOf(body) // the header is not signed: it is another delivery's where the bodies differ
 	}
 	switch {
 	case trigger.Sender == playbook.Slack && textAt(read.body, "type") == "url_verification":
@@ -43,7 +46,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (ordered, error) {
 
 // senderName is the sender of a trigger as a caller. No caller with a token has an @.
 func senderName(trigger *playbook.Trigger) string {
-	identity := trigger.Identity()
+	identity := trigger.Signer()
 	if !callerName.MatchString(identity) {
 		identity = "~" + hashOf([]byte(identity))
 	}

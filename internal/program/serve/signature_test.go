@@ -173,7 +173,8 @@ func (w *world) deliver(body string, header ...string) reply {
 
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	at := time.Now()
+	w := newWorld(t, func(o *serve.Options) { o.Now = func() time.Time { return at } })
 	w.work()
 	body := `{"ref": "refs/heads/main", "n": 9007199254740993}`
 	push := []string{
@@ -182,12 +183,17 @@ func TestDeliveries(t *testing.T) {
 	}
 	first := w.deliver(body, push...)
 	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
-	require.Equal(t, "signed:@hook:"+sha(body), first.values["workflow_id"])
+	require.Equal(t, "signed:@hook:"+sha(sha(body)+"\n"+at.UTC().Format(time.DateOnly)), first.values["workflow_id"])
 	require.Empty(t, first.header.Get("Location"), "who signs cannot ask")
 	again := w.deliver(body, push...)
-	require.Equal(t, http.StatusOK, again.status)
-	require.Equal(t, first.values["run_id"], again.values["run_id"])
-	require.Equal(t, true, again.values["repeated"])
+	require.Equal(t, http.StatusConflict, again.status, "it may be another one with the same body")
+	require.Contains(t, again.values["detail"], "has started the run "+first.values["workflow_id"].(string))
+	at = at.Add(23 * time.Hour)
+	require.Equal(t, http.StatusConflict, w.deliver(body, push...).status)
+	at = at.Add(2 * time.Hour)
+	later := w.deliver(body, push...)
+	require.Equal(t, http.StatusAccepted, later.status, "behind 24 h it is another delivery")
+	require.NotEqual(t, first.values["workflow_id"], later.values["workflow_id"])
 	var result struct{ Result map[string]any }
 	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), first.values["workflow_id"].(string), ""), &result))
 	require.Equal(t, "github", result.Result["sender"])
@@ -243,8 +249,8 @@ func TestDeliveriesOfOthers(t *testing.T) {
 
 	shop := []string{"X-Shop-Signature", "v1=" + base64.StdEncoding.EncodeToString(mac512(secret, "any text"))}
 	first := w.deliver("any text", shop...)
-	require.Equal(t, "signed:@shop:"+sha("any text"), first.values["workflow_id"])
-	require.Equal(t, first.values["run_id"], w.deliver("any text", shop...).values["run_id"], "the same body is the same delivery")
+	require.Equal(t, http.StatusAccepted, first.status)
+	require.Equal(t, http.StatusConflict, w.deliver("any text", shop...).status)
 	paid = w.deliver(stripe+" ", "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+stripe+" "))
 	require.Equal(t, true, paid.values["repeated"], "who signs says that it is the same")
 	for _, header := range []string{"X-Lost-Signature", "X-Short-Signature"} {
@@ -253,6 +259,44 @@ func TestDeliveriesOfOthers(t *testing.T) {
 	}
 	require.Contains(t, w.log.String(), "no connection that is known here")
 	require.Contains(t, w.log.String(), "shorter than 16 bytes")
+}
+
+// TestDeliveriesByHeader: a header tells deliveries with equal bodies apart, where the author says so.
+func TestDeliveriesByHeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.write("pings", `apiVersion: reprise/v1
+kind: Playbook
+metadata:
+  name: pings
+  triggers:
+    - {sender: hmac, secret: shop, header: X-Sum, body: text, identity: header X-Request-Id}
+    - {sender: hmac, secret: new_bank, header: X-Sum, body: text}
+workflow: [{step: start}]
+`)
+	deliver := func(key, body string, header ...string) reply {
+		return w.ask(http.MethodPost, "/v1/playbooks/pings/runs", "", strings.NewReader(body), append(header, "X-Sum", mac(key, body))...)
+	}
+	first := deliver(secret, "ping", "X-Request-Id", "a")
+	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
+	require.Equal(t, "pings:@shop:a", first.values["workflow_id"])
+	require.NoError(t, testenv.Outcome(t, w.env.Client().GetWorkflow(t.Context(), "pings:@shop:a", ""), nil))
+	second := deliver(secret, "ping", "X-Request-Id", "b")
+	require.Equal(t, http.StatusAccepted, second.status, "an equal body of another delivery")
+	again := deliver(secret, "ping", "X-Request-Id", "a")
+	require.Equal(t, http.StatusOK, again.status)
+	require.Equal(t, first.values["run_id"], again.values["run_id"])
+	require.Equal(t, "completed", again.values["status"], "the status of a repetition is that of the run")
+	require.Equal(t, http.StatusUnprocessableEntity, deliver(secret, "pong", "X-Request-Id", "a").status, "another body under the name")
+	require.Equal(t, http.StatusAccepted, deliver(secret, "", "X-Request-Id", "c").status, "an empty body has a name too")
+	for _, header := range [][]string{{}, {"X-Request-Id", ""}, {"X-Request-Id", "a", "X-Request-Id", "b"}, {"X-Request-Id", "ü"}} {
+		refused := deliver(secret, "ping", header...)
+		require.Equal(t, http.StatusBadRequest, refused.status, "%v", header)
+		require.Contains(t, refused.values["detail"], "X-Request-Id")
+	}
+	require.Equal(t, http.StatusAccepted, deliver(secret+"-2", "ping").status, "another sender's")
+	require.Equal(t, http.StatusConflict, deliver(secret+"-2", "ping").status)
 }
 
 // FuzzDelivery: whatever is signed is taken apart or refused.

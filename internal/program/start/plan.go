@@ -30,6 +30,7 @@ type Plan struct {
 	Input            workflows.Input
 	Labels           map[string]string  // of the playbook; lists find the run by them
 	Schedule         *playbook.Schedule // that the playbook has, nil for none
+	Partitioned      bool               // each run is about a partition
 	Memo             map[string]any     // kept with the run
 	Once             bool               // no run may ever have had the ID
 	Codes            []string           // of the playbook, for which the starter of the run vouches

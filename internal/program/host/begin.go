@@ -1,0 +1,93 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities"
+	"reprise/internal/program/backfill"
+	"reprise/internal/program/timetable"
+	"reprise/interpreter"
+	"reprise/interpreter/partition"
+)
+
+// begin is what a worker does when a run begins: the validation, and for runs of schedules what these need.
+type begin struct {
+	catalogue *activities.Catalogue
+	renewed   sync.Map // schedule to the day on which this worker has looked at it last
+}
+
+// check is the validation of a run that begins. It finds the partitions of a backfill that runs
+// what is missing.
+func (b *begin) check(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+	c := activities.ClientOf(ctx)
+	b.renew(ctx, c)
+	result, err := b.catalogue.CheckRun(ctx, in)
+	if err != nil || result.Count > 0 || !in.Missing || in.Partition == nil {
+		return result, err
+	}
+	var more int
+	if result.Missing, more, err = missing(ctx, c, in); more > 0 {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%d partitions that are missing as well are left to the next run: a run runs %d", more, mostMissing))
+	}
+	return result, err
+}
+
+// scheduledID is a workflow ID as schedules make them.
+var scheduledID = regexp.MustCompile(`^(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
+
+// renewTime bounds how long a run waits for its schedule.
+const renewTime = 5 * time.Second
+
+// renew has the schedule of a run provide for the moves of clocks that are known now, once a day. A
+// schedule that cannot be changed now has those of ten years, and other runs to come.
+func (b *begin) renew(ctx context.Context, c client.Client) {
+	if c == nil || !activity.IsActivity(ctx) {
+		return
+	}
+	name := scheduledID.FindStringSubmatch(activity.GetInfo(ctx).WorkflowExecution.ID)
+	now := time.Now().UTC()
+	if name == nil {
+		return
+	}
+	today := now.Format(time.DateOnly)
+	if day, known := b.renewed.Swap(name[1], today); known && day == today {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, renewTime)
+	defer cancel()
+	if _, err := timetable.Renew(ctx, c, name[1], now); err != nil {
+		activity.GetLogger(ctx).Debug("the moves of clocks that a schedule provides for were not renewed", "schedule", name[1], "error", err)
+	}
+}
+
+// mostMissing bounds the partitions of one run.
+const mostMissing = 1000
+
+// missing are the partitions of the playbook which a backfill calls that are missing now, and how many there are
+// beyond mostMissing.
+func missing(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
+	called := backfill.CalledName(strings.TrimSuffix(in.Name, backfill.FileName("")))
+	book, err := interpreter.Load(called, in.Files[called])
+	if err != nil {
+		return nil, 0, err
+	}
+	if book.Partitions == nil {
+		return nil, 0, fmt.Errorf("%s has no partitions", called)
+	}
+	matrix, err := backfill.Read(ctx, c, book, in.Partition.At)
+	if err != nil {
+		return nil, 0, err
+	}
+	keys := matrix.Select(backfill.OnlyMissing)
+	more := max(len(keys)-mostMissing, 0)
+	keys = keys[:len(keys)-more]
+	return &partition.Selection{Keys: keys, Claim: matrix.Claim(keys)}, more, nil
+}

@@ -1,0 +1,182 @@
+package timetable
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter/cron"
+	"reprise/interpreter/lists"
+)
+
+// clocksComment is the comment of the calendars of a line behind its first one.
+const clocksComment = "days on which clocks move"
+
+// Moves of clocks that a spec provides for: those of the two years before, which a backfill may be about,
+// and of ten years to come; of fewer where a line has so many times that these were too many entries.
+const (
+	yearsBack   = 2
+	mostEntries = 600
+)
+
+var yearsAhead = []int{10, 5, 2}
+
+// onceAfter distinguishes what comes once: the server has no such entry but an interval, which
+// counts from 1970, and so comes again as long after its time as that is after 1970.
+const onceAfter = 20 * 365 * 24 * time.Hour
+
+// add adds the entries of a line of cron to a spec.
+func add(spec *client.ScheduleSpec, text string, zone *time.Location, now time.Time) {
+	line, err := cron.Parse(text)
+	if err != nil { // others have made it, with what starter would not write
+		spec.CronExpressions = append(spec.CronExpressions, text)
+		return
+	}
+	var entries cron.Entries
+	for _, years := range yearsAhead {
+		if entries = line.Entries(zone, now.Year()-yearsBack, now.Year()+years+1); entries.Len() <= mostEntries {
+			break
+		}
+	}
+	if len(entries.Once)+len(entries.Steps) == 0 && len(entries.Calendars) == 1 {
+		spec.CronExpressions = append(spec.CronExpressions, text+" # "+text)
+		return
+	}
+	comment := text
+	for _, one := range entries.Calendars {
+		spec.Calendars = append(spec.Calendars, calendar(one, comment))
+		comment = clocksComment
+	}
+	if len(entries.Calendars) == 0 {
+		spec.Calendars = append(spec.Calendars, past(text))
+	}
+	for _, at := range entries.Once {
+		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: time.Duration(at.Unix()) * time.Second})
+	}
+	for _, step := range entries.Steps {
+		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: step.Every, Offset: step.Offset})
+	}
+}
+
+// past is a calendar without times to come, which keeps the text of a line whose times come in equal steps.
+func past(text string) client.ScheduleCalendarSpec {
+	one := []client.ScheduleRange{{Start: 1}}
+	return client.ScheduleCalendarSpec{Year: []client.ScheduleRange{{Start: cron.FirstYear}}, Month: one, DayOfMonth: one, Comment: text}
+}
+
+// isOfLine reports whether an interval belongs to a line of cron.
+func isOfLine(spec *client.ScheduleSpec, interval client.ScheduleIntervalSpec) bool {
+	return interval.Every > onceAfter || slices.ContainsFunc(spec.Calendars, func(c client.ScheduleCalendarSpec) bool {
+		return len(c.Year) == 1 && c.Year[0].Start == cron.FirstYear && max(c.Year[0].End, cron.FirstYear) == cron.FirstYear
+	})
+}
+
+func calendar(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
+	return client.ScheduleCalendarSpec{
+		Minute: ranges(members(c.Minutes)), Hour: ranges(members(c.Hours)), DayOfMonth: ranges(members(c.Days)),
+		Month: ranges(members(c.Months)), DayOfWeek: ranges(members(c.Weekdays)), Year: ranges(c.Years), Comment: comment,
+	}
+}
+
+func members(set uint64) []int {
+	var all []int
+	for n := range 64 {
+		if set&(1<<n) != 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// ranges are sorted numbers, of which neighbours are one range.
+func ranges(numbers []int) []client.ScheduleRange {
+	var all []client.ScheduleRange
+	for _, n := range numbers {
+		if last := len(all) - 1; last >= 0 && all[last].End == n-1 {
+			all[last].End = n
+			continue
+		}
+		all = append(all, client.ScheduleRange{Start: n, End: n, Step: 1})
+	}
+	return all
+}
+
+// Renewed is the spec of a schedule with the moves of clocks that are known now; nil where it has them, or
+// where others have made it.
+func Renewed(schedule client.Schedule, now time.Time) *client.ScheduleSpec {
+	spec := schedule.Spec
+	if spec == nil || len(spec.Calendars) == 0 || slices.ContainsFunc(spec.Calendars, func(c client.ScheduleCalendarSpec) bool { return c.Comment == "" }) {
+		return nil
+	}
+	next := Spec(Read(schedule), now)
+	if slices.Equal(moves(*spec), moves(next)) {
+		return nil
+	}
+	return &next
+}
+
+// moves is what a spec has for moves of clocks, in an order of its own.
+func moves(spec client.ScheduleSpec) []string {
+	all := map[string]bool{}
+	for _, interval := range spec.Intervals {
+		all[fmt.Sprint("interval ", interval.Every, " ", interval.Offset)] = true
+	}
+	for _, c := range spec.Calendars {
+		if c.Comment == clocksComment {
+			all[cronOf(c)+" "+cronRanges(c.Year, cron.FirstYear, cron.LastYear)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// cronOf is a calendar that somebody else has written, as a line of cron, without its
+// seconds and years.
+func cronOf(c client.ScheduleCalendarSpec) string {
+	fields := []string{
+		cronRanges(c.Minute, 0, 59), cronRanges(c.Hour, 0, 23), cronRanges(c.DayOfMonth, 1, 31), cronRanges(c.Month, 1, 12),
+		cronRanges(c.DayOfWeek, 0, 6),
+	}
+	return strings.Join(fields, " ")
+}
+
+func cronRanges(of []client.ScheduleRange, least, most int) string {
+	parts := lists.Map(of, func(r client.ScheduleRange) string {
+		end, step := max(r.End, r.Start), max(r.Step, 1)
+		part := fmt.Sprintf("%d-%d", r.Start, end)
+		switch {
+		case r.Start == least && end == most:
+			part = "*"
+		case r.Start == end:
+			part = fmt.Sprint(r.Start)
+		}
+		if step > 1 {
+			part += fmt.Sprintf("/%d", step)
+		}
+		return part
+	})
+	return cmp.Or(strings.Join(parts, ","), "*")
+}
+
+// Renew has a schedule provide for the moves of clocks that are known now, and reports whether it did not.
+func Renew(ctx context.Context, c client.Client, id string, now time.Time) (renewed bool, err error) {
+	handle := c.ScheduleClient().GetHandle(ctx, id)
+	described, err := handle.Describe(ctx)
+	if err != nil || Renewed(described.Schedule, now) == nil {
+		return false, err
+	}
+	return true, handle.Update(ctx, client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			next := in.Description.Schedule
+			if spec := Renewed(next, now); spec != nil {
+				next.Spec = spec
+			}
+			return &client.ScheduleUpdate{Schedule: &next}, nil
+		},
+	})
+}

@@ -1,0 +1,112 @@
+// Package timetable makes the spec of a schedule on a Temporal server out of the times that a
+// playbook or a command line says, and reads them back.
+package timetable
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// overlapPolicies are Temporal's, in the order of playbook.Overlaps.
+var overlapPolicies = []enums.ScheduleOverlapPolicy{
+	enums.SCHEDULE_OVERLAP_POLICY_SKIP, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE, enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL,
+	enums.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER, enums.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER, enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+}
+
+// OverlapPolicy is the policy of a word that is known; "" leaves it to the schedule.
+func OverlapPolicy(word string) enums.ScheduleOverlapPolicy {
+	if at := slices.Index(playbook.Overlaps, word); at >= 0 {
+		return overlapPolicies[at]
+	}
+	return enums.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED
+}
+
+func overlapWord(policy enums.ScheduleOverlapPolicy) string {
+	if at := slices.Index(overlapPolicies, policy); at >= 0 {
+		return playbook.Overlaps[at]
+	}
+	return playbook.Overlaps[0] // the server's default
+}
+
+// serverCatchUp is the server's default.
+const serverCatchUp = 365 * 24 * time.Hour
+
+// Settled is times as the server returns them: with the defaults, and moments in UTC.
+// The times have no problems.
+func Settled(times *playbook.Schedule) *playbook.Schedule {
+	all := *times
+	all.Words, all.Places = nil, nil
+	all.Zone, all.Overlap = cmp.Or(all.Zone, "UTC"), cmp.Or(all.Overlap, playbook.Overlaps[0])
+	all.CatchUp = cmp.Or(all.CatchUp, serverCatchUp)
+	zone := zoneOf(all.Zone)
+	for _, moment := range []*string{&all.Start, &all.End} {
+		if at, err := playbook.Moment(*moment, zone); err == nil && !at.IsZero() {
+			*moment = at.UTC().Format(time.RFC3339)
+		}
+	}
+	return &all
+}
+
+// zoneOf is a zone by the rules of the build, else by those of the machine, else UTC.
+func zoneOf(name string) *time.Location {
+	if zone, err := expression.Zone(name); err == nil {
+		return zone
+	}
+	if zone, err := time.LoadLocation(name); err == nil {
+		return zone
+	}
+	return time.UTC
+}
+
+// Spec is the server's spec of settled times, as it is now. The text of each line of cron goes
+// along as the comment of its first calendar: the server keeps what it means, and not how it was written.
+func Spec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
+	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}
+	for _, line := range times.Cron {
+		add(&spec, line, zoneOf(times.Zone), now)
+	}
+	if times.Every > 0 {
+		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: times.Every, Offset: times.Offset})
+	}
+	spec.StartAt, _ = playbook.Moment(times.Start, time.UTC) // settled
+	spec.EndAt, _ = playbook.Moment(times.End, time.UTC)
+	return spec
+}
+
+// Read reads the times of a schedule as the server returns them, settled.
+func Read(schedule client.Schedule) *playbook.Schedule {
+	times := &playbook.Schedule{}
+	if spec := schedule.Spec; spec != nil {
+		times.Zone, times.Jitter = spec.TimeZoneName, spec.Jitter
+		for _, calendar := range spec.Calendars {
+			if calendar.Comment != clocksComment {
+				times.Cron = append(times.Cron, cmp.Or(calendar.Comment, cronOf(calendar)))
+			}
+		}
+		times.Cron = append(times.Cron, spec.CronExpressions...)
+		for _, interval := range spec.Intervals {
+			if !isOfLine(spec, interval) {
+				times.Every, times.Offset = interval.Every, interval.Offset
+			}
+		}
+		times.Start, times.End = momentText(spec.StartAt), momentText(spec.EndAt)
+	}
+	if policy := schedule.Policy; policy != nil {
+		times.Overlap, times.CatchUp = overlapWord(policy.Overlap), policy.CatchupWindow
+	}
+	return Settled(times)
+}
+
+func momentText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}

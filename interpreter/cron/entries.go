@@ -1,0 +1,244 @@
+package cron
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Entries are what a server of schedules needs to know of a line, as its calendars give other times
+// than Near says where clocks move: they run a time of a repeated hour twice or never, leave out the hours of
+// others, and know no gap.
+type Entries struct {
+	Calendars []Calendar  // in the zone, without the hours around each move
+	Once      []time.Time // moments around them
+	Steps     []Step      // in the place of all others, where the time of day does not matter
+}
+
+// Calendar are times of local days. Sets have a bit for each number.
+type Calendar struct {
+	Years                                  []int // none for all; sorted
+	Minutes, Hours, Days, Months, Weekdays uint64
+}
+
+// Step are moments in equal steps, counted from the beginning of 1970, UTC.
+type Step struct{ Every, Offset time.Duration }
+
+// FirstYear and LastYear are those that a server knows.
+const (
+	FirstYear = 2000
+	LastYear  = 2100
+)
+
+// Len is how many entries there are.
+func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps) }
+
+// Entries are those of a line for the moves from the beginning of one year to that of another.
+// Before and behind them its times are those that the server's calendars give.
+func (l Line) Entries(zone *time.Location, from, to int) Entries {
+	moves := Moves(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
+	if len(moves) == 0 {
+		return Entries{Calendars: []Calendar{l.calendar()}}
+	}
+	if steps := l.steps(moves); steps != nil {
+		return Entries{Steps: steps}
+	}
+	var entries Entries
+	left := days{}
+	for _, m := range moves {
+		near := m.hours()
+		if !l.meets(m, near) {
+			near = nil
+		}
+		for date, hours := range near { //workflowcheck:ignore a set for each date
+			left[date] |= hours
+		}
+		entries.Once = append(entries.Once, l.others(m, near)...)
+	}
+	entries.Calendars = l.without(left, from, to)
+	return entries
+}
+
+func (l Line) calendar() Calendar {
+	return Calendar{Minutes: l.minutes, Hours: l.hours, Days: l.days, Months: l.months, Weekdays: l.weekdays}
+}
+
+// days have hours of dates, which are the beginnings of days in UTC.
+type days map[time.Time]uint64
+
+// hours are those around a move in which the times of calendars are not to be trusted: those that
+// the clocks leave out or show twice, and one more on each side.
+func (m Move) hours() days {
+	near := days{}
+	first := m.From().Truncate(time.Hour).Add(-time.Hour)
+	for hour := first; hour.Before(m.To().Add(time.Hour)); hour = hour.Add(time.Hour) {
+		near[midnight(hour)] |= 1 << hour.Hour()
+	}
+	return near
+}
+
+// meets reports whether a line has times in the hours around a move. Where the gap has midnight,
+// calendars take the day of the week from the day before, so no day of the week is to be trusted.
+func (l Line) meets(m Move, near days) bool {
+	for date, hours := range near { //workflowcheck:ignore whether there is any
+		if l.onDay(date) && l.hours&hours != 0 {
+			return true
+		}
+		inGap := m.Forward() && !date.Before(m.From()) && date.Before(m.To())
+		if inGap && !weekdayField.all(l.weekdays) && has(l.months, int(date.Month())) && has(l.days, date.Day()) {
+			return true
+		}
+	}
+	return false
+}
+
+// others are the moments around a move that no calendar gives, which leave out some hours.
+func (l Line) others(m Move, left days) []time.Time {
+	given := map[time.Time]bool{}
+	for _, shown := range l.readings(m.From().Add(-around), m.To().Add(around)) {
+		if left[midnight(shown)]&(1<<shown.Hour()) == 0 {
+			for _, at := range m.moments(shown) {
+				given[at] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(l.Near(m), func(at time.Time) bool { return given[at] })
+}
+
+// without are the calendars of a line that leave out hours of some dates.
+func (l Line) without(left days, from, to int) []Calendar {
+	var months uint64
+	for date := range left { //workflowcheck:ignore a set
+		months |= 1 << date.Month() & l.months
+		from, to = min(from, date.Year()), max(to, date.Year()+1)
+	}
+	var all []Calendar
+	add := func(c Calendar) {
+		if c.Days != 0 && c.Months != 0 && c.Hours != 0 {
+			all = append(all, c)
+		}
+	}
+	base := l.calendar()
+	base.Months &^= months
+	add(base)
+	base.Months, base.Years = months, yearsWithout(from, to)
+	add(base)
+	for _, month := range members(months) {
+		for _, group := range l.daysOf(left, time.Month(month), from, to) {
+			base.Months, base.Days, base.Years = 1<<month, l.days&^group.set, group.years
+			add(base)
+		}
+	}
+	return append(all, l.leftOf(left)...)
+}
+
+// group are years that share a set.
+type group struct {
+	set   uint64
+	years []int
+}
+
+// daysOf are the days of a month that are left out, in which years.
+func (l Line) daysOf(left days, month time.Month, from, to int) []group {
+	var all []group
+	for year := from; year < to; year++ {
+		var set uint64
+		for day := 1; day <= 31; day++ {
+			if _, is := left[time.Date(year, month, day, 0, 0, 0, 0, time.UTC)]; is {
+				set |= 1 << day
+			}
+		}
+		i := slices.IndexFunc(all, func(g group) bool { return g.set == set })
+		if i < 0 {
+			i, all = len(all), append(all, group{set: set})
+		}
+		all[i].years = append(all[i].years, year)
+	}
+	return all
+}
+
+// leftOf are the calendars of what is left of dates: the hours that are to be trusted.
+func (l Line) leftOf(left days) []Calendar {
+	var all []Calendar
+	for _, date := range slices.SortedFunc(maps.Keys(left), time.Time.Compare) {
+		hours := l.hours &^ left[date]
+		if !l.onDay(date) || hours == 0 {
+			continue
+		}
+		one := Calendar{
+			Years: []int{date.Year()}, Minutes: l.minutes, Hours: hours, Days: 1 << date.Day(), Months: 1 << date.Month(), Weekdays: 1<<7 - 1,
+		}
+		i := slices.IndexFunc(all, func(c Calendar) bool { return c.Days == one.Days && c.Months == one.Months && c.Hours == hours })
+		if i < 0 {
+			all = append(all, one)
+			continue
+		}
+		all[i].Years = append(all[i].Years, date.Year())
+	}
+	return all
+}
+
+func yearsWithout(from, to int) []int {
+	var all []int
+	for year := FirstYear; year <= LastYear; year++ {
+		if year < from || year >= to {
+			all = append(all, year)
+		}
+	}
+	return all
+}
+
+func members(set uint64) []int {
+	var all []int
+	for n := range 64 {
+		if has(set, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// steps are those of a line that has the same minutes in each hour of each day, where the clocks
+// move by as much; nil for another one.
+func (l Line) steps(moves []Move) []Step {
+	if !hourField.all(l.hours) || !dayField.all(l.days) || !monthField.all(l.months) || !weekdayField.all(l.weekdays) {
+		return nil
+	}
+	minutes := members(l.minutes)
+	if every := l.pace(); every > 0 {
+		minutes = minutes[:1]
+		return stepsOf(moves, every, minutes)
+	}
+	return stepsOf(moves, time.Hour, minutes)
+}
+
+// pace is the time between the minutes of a line, 0 where they differ.
+func (l Line) pace() time.Duration {
+	minutes := members(l.minutes)
+	every := 60 / len(minutes)
+	if len(minutes)*every != 60 {
+		return 0
+	}
+	for i, minute := range minutes {
+		if minute != minutes[0]+i*every {
+			return 0
+		}
+	}
+	return time.Duration(every) * time.Minute
+}
+
+func stepsOf(moves []Move, every time.Duration, minutes []int) []Step {
+	for _, m := range moves {
+		if (m.before-m.after)%every != 0 {
+			return nil
+		}
+	}
+	var all []Step
+	for _, minute := range minutes {
+		offset := (time.Duration(minute)*time.Minute - moves[0].before) % every
+		all = append(all, Step{Every: every, Offset: (offset + every) % every})
+	}
+	slices.SortFunc(all, func(a, b Step) int { return cmp.Compare(a.Offset, b.Offset) })
+	return all
+}

@@ -1,0 +1,163 @@
+// Package cron says when a line of cron runs in a time zone, also in the nights in which its clocks
+// move. It is pure: times are arguments, and the rules of zones are part of the build.
+package cron
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Line is a line of cron that has been read: the set of each field, a bit for each number.
+type Line struct {
+	minutes, hours, days, months, weekdays uint64
+	// step is the longest step between two hours of a line that counts hours; 0 for one that names
+	// them, whose times are local times of a day.
+	step time.Duration
+}
+
+// field is what a field of a line may hold.
+type field struct {
+	name        string
+	least, most int
+	names       []string // of the numbers from least
+}
+
+var (
+	minuteField  = field{"minute", 0, 59, nil}
+	hourField    = field{"hour", 0, 23, nil}
+	dayField     = field{"day of the month", 1, 31, nil}
+	monthField   = field{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}}
+	weekdayField = field{"day of the week", 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}
+)
+
+// shorthands are the words that stand for a line.
+var shorthands = map[string]string{
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}
+
+// Parse reads a line of five fields, or a word that stands for one.
+func Parse(text string) (Line, error) {
+	if meant, ok := shorthands[text]; ok {
+		text = meant
+	}
+	parts := strings.Fields(text)
+	if len(parts) != 5 {
+		return Line{}, fmt.Errorf("it has %d fields, not five", len(parts))
+	}
+	var l Line
+	for i, one := range []struct {
+		field
+
+		into *uint64
+	}{
+		{minuteField, &l.minutes}, {hourField, &l.hours}, {dayField, &l.days}, {monthField, &l.months}, {weekdayField, &l.weekdays},
+	} {
+		set, step, err := one.read(parts[i])
+		if err != nil {
+			return Line{}, err
+		}
+		*one.into = set
+		if one.into == &l.hours && bits.OnesCount64(set) > 1 {
+			l.step = time.Duration(step) * time.Hour
+		}
+	}
+	return l, nil
+}
+
+// read gives the set of a field, and its longest step; 0 where all of its numbers are named.
+func (f field) read(text string) (set uint64, step int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, by, err := f.part(part)
+		if err != nil {
+			return 0, 0, err
+		}
+		for n := from; n <= to; n += max(by, 1) {
+			set |= 1 << n
+		}
+		step = max(step, by)
+	}
+	return set, step, nil
+}
+
+// part reads an entry of a field. by is 0 for a number.
+func (f field) part(text string) (from, to, by int, err error) {
+	head, steps, stepped := strings.Cut(text, "/")
+	first, last, ranged := strings.Cut(head, "-")
+	from, to = f.least, f.most
+	if head != "*" {
+		if from, err = f.number(first); err != nil {
+			return 0, 0, 0, err
+		}
+		switch {
+		case ranged:
+			if to, err = f.number(last); err != nil {
+				return 0, 0, 0, err
+			}
+		case !stepped:
+			return from, from, 0, nil
+		}
+	}
+	by = 1
+	if stepped {
+		if by, err = strconv.Atoi(steps); err != nil || by < 1 {
+			return 0, 0, 0, fmt.Errorf("%s: %q is no step", f.name, steps)
+		}
+	}
+	if to < from {
+		return 0, 0, 0, fmt.Errorf("%s: %q ends before it begins", f.name, text)
+	}
+	return from, to, by, nil
+}
+
+func (f field) number(text string) (int, error) {
+	for i, name := range f.names {
+		if strings.EqualFold(text, name) {
+			return f.least + i, nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < f.least || n > f.most {
+		return 0, fmt.Errorf("%s: %q is not from %d to %d", f.name, text, f.least, f.most)
+	}
+	return n, nil
+}
+
+// all reports whether a set has every number of a field.
+func (f field) all(set uint64) bool { return bits.OnesCount64(set) == f.most-f.least+1 }
+
+func has(set uint64, n int) bool { return set&(1<<n) != 0 }
+
+// onDay reports whether a line has times on a date.
+func (l Line) onDay(date time.Time) bool {
+	return has(l.months, int(date.Month())) && has(l.days, date.Day()) && has(l.weekdays, int(date.Weekday()))
+}
+
+// readings are the times of a line that clocks show from one to another, exclusive; as times in UTC.
+func (l Line) readings(from, to time.Time) []time.Time {
+	var all []time.Time
+	for date := midnight(from); date.Before(to); date = date.AddDate(0, 0, 1) {
+		if !l.onDay(date) {
+			continue
+		}
+		for hour := range 24 {
+			for minute := range 60 {
+				if !has(l.hours, hour) || !has(l.minutes, minute) {
+					continue
+				}
+				at := date.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
+				if !at.Before(from) && at.Before(to) {
+					all = append(all, at)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func midnight(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+}

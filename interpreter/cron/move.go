@@ -1,0 +1,138 @@
+package cron
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Move is a moment at which the clocks of a zone move.
+type Move struct {
+	At            time.Time
+	before, after time.Duration // how far the clocks are ahead of UTC
+}
+
+// Moves are those of a zone from one moment to another, exclusive.
+func Moves(zone *time.Location, from, to time.Time) []Move {
+	var all []Move
+	for at := from; at.Before(to); {
+		_, end := at.In(zone).ZoneBounds()
+		switch {
+		case end.IsZero() || !end.Before(to):
+			return all
+		case !end.After(at): // time.ZoneBounds ends some zones' years so
+			at = at.Add(time.Hour)
+			continue
+		}
+		m := Move{At: end.UTC(), before: expression.Offset(end.Add(-time.Second), zone), after: expression.Offset(end, zone)}
+		if m.before != m.after { // else a name has changed, or a year
+			all = append(all, m)
+		}
+		at = end
+	}
+	return all
+}
+
+// From and To are what the clocks show at the move, the earlier first: they leave out the times
+// between, or show them twice.
+func (m Move) From() time.Time { return m.At.Add(min(m.before, m.after)) }
+
+// To is the end of what From begins.
+func (m Move) To() time.Time { return m.At.Add(max(m.before, m.after)) }
+
+// Forward reports whether the clocks leave times out.
+func (m Move) Forward() bool { return m.after > m.before }
+
+// moments are those at which the clocks show a time: none in a gap, two where they show it twice.
+func (m Move) moments(shown time.Time) []time.Time {
+	var all []time.Time
+	if t := shown.Add(-m.before); t.Before(m.At) {
+		all = append(all, t)
+	}
+	if t := shown.Add(-m.after); !t.Before(m.At) {
+		all = append(all, t)
+	}
+	return all
+}
+
+// around is how far from a move times are worked out: no zone moves its clocks twice in that time.
+const around = 48 * time.Hour
+
+// Near are the moments at which a line runs around a move. Hours that are named are times of a day:
+// each runs once, in a gap right behind it, and where it comes twice the first time. Hours that are counted
+// keep their pace: each time that the clocks show counts, and no pause is longer than its step.
+func (l Line) Near(m Move) []time.Time {
+	var all []time.Time
+	shown := l.readings(m.From().Add(-around), m.To().Add(around))
+	for i, one := range shown {
+		moments := m.moments(one)
+		switch {
+		case len(moments) == 0 && (l.step == 0 || i == 0 || one.Sub(shown[i-1]) > l.step):
+			all = append(all, m.At)
+		case len(moments) > 1 && l.step == 0:
+			all = append(all, moments[0])
+		default:
+			all = append(all, moments...)
+		}
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	all = slices.CompactFunc(all, time.Time.Equal)
+	return l.paced(m, all, shown)
+}
+
+// paced adds what keeps the pace of a line that counts hours.
+func (l Line) paced(m Move, all, shown []time.Time) []time.Time {
+	if l.step == 0 {
+		return all
+	}
+	var paced []time.Time
+	for i, at := range all {
+		paced = append(paced, at)
+		if i == len(all)-1 {
+			break
+		}
+		pause := l.pauseAfter(m.shows(at), shown)
+		if pause == 0 || pause > l.step {
+			continue
+		}
+		for next := at.Add(pause); next.Before(all[i+1]); next = next.Add(pause) {
+			paced = append(paced, next)
+		}
+	}
+	return paced
+}
+
+// shows is what the clocks show at a moment.
+func (m Move) shows(at time.Time) time.Time {
+	if at.Before(m.At) {
+		return at.Add(m.before)
+	}
+	return at.Add(m.after)
+}
+
+// pauseAfter is how long a time is before the next one, as clocks show them that do not move; 0 for the last.
+func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
+	i, found := slices.BinarySearchFunc(all, shown, time.Time.Compare)
+	if !found || i == len(all)-1 {
+		return 0
+	}
+	return all[i+1].Sub(shown)
+}
+
+// At says what becomes of the times of a line at a move, "" where none is left out or comes twice.
+func (l Line) At(m Move) string {
+	if l.step != 0 {
+		return ""
+	}
+	shown := l.readings(m.From(), m.To())
+	if len(shown) == 0 {
+		return ""
+	}
+	first := shown[0].Format("15:04")
+	if m.Forward() {
+		return fmt.Sprintf("leave out %s; the run is at %s, right behind the gap", first, m.To().Format("15:04"))
+	}
+	return fmt.Sprintf("show %s twice; the run is at the first", first)
+}
