@@ -37,7 +37,7 @@ func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps
 // Entries are those of a line for the moves from the beginning of one year to that of another.
 // Before and behind them its times are those that the server's calendars give.
 func (l Line) Entries(zone *time.Location, from, to int) Entries {
-	moves := Moves(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
+	moves := Transitions(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
 	if len(moves) == 0 {
 		return Entries{Calendars: []Calendar{l.calendar()}}
 	}
@@ -69,7 +69,7 @@ type days map[time.Time]uint64
 
 // hours are those around a move in which the times of calendars are not to be trusted: those that
 // the clocks leave out or show twice, and one more on each side.
-func (m Move) hours() days {
+func (m Transition) hours() days {
 	near := days{}
 	first := m.From().Truncate(time.Hour).Add(-time.Hour)
 	for hour := first; hour.Before(m.To().Add(time.Hour)); hour = hour.Add(time.Hour) {
@@ -80,7 +80,7 @@ func (m Move) hours() days {
 
 // meets reports whether a line has times in the hours around a move. Where the gap has midnight,
 // calendars take the day of the week from the day before, so no day of the week is to be trusted.
-func (l Line) meets(m Move, near days) bool {
+func (l Line) meets(m Transition, near days) bool {
 	for date, hours := range near { //workflowcheck:ignore whether there is any
 		if l.onDay(date) && l.hours&hours != 0 {
 			return true
@@ -94,7 +94,7 @@ func (l Line) meets(m Move, near days) bool {
 }
 
 // others are the moments around a move that no calendar gives, which leave out some hours.
-func (l Line) others(m Move, left days) []time.Time {
+func (l Line) others(m Transition, left days) []time.Time {
 	given := map[time.Time]bool{}
 	for _, shown := range l.readings(m.From().Add(-around), m.To().Add(around)) {
 		if left[midnight(shown)]&(1<<shown.Hour()) == 0 {
@@ -201,7 +201,7 @@ func members(set uint64) []int {
 
 // steps are those of a line that has the same minutes in each hour of each day, where the clocks
 // move by as much; nil for another one.
-func (l Line) steps(moves []Move) []Step {
+func (l Line) steps(moves []Transition) []Step {
 	if !hourField.all(l.hours) || !dayField.all(l.days) || !monthField.all(l.months) || !weekdayField.all(l.weekdays) {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (l Line) pace() time.Duration {
 	return time.Duration(every) * time.Minute
 }
 
-func stepsOf(moves []Move, every time.Duration, minutes []int) []Step {
+func stepsOf(moves []Transition, every time.Duration, minutes []int) []Step {
 	for _, m := range moves {
 		if (m.before-m.after)%every != 0 {
 			return nil

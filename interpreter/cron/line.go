@@ -33,6 +33,9 @@ var (
 	weekdayField = field{"day of the week", 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}
 )
 
+// fields are those of a line, in its order.
+var fields = []field{minuteField, hourField, dayField, monthField, weekdayField}
+
 // shorthands are the words that stand for a line.
 var shorthands = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
@@ -49,19 +52,13 @@ func Parse(text string) (Line, error) {
 		return Line{}, fmt.Errorf("it has %d fields, not five", len(parts))
 	}
 	var l Line
-	for i, one := range []struct {
-		field
-
-		into *uint64
-	}{
-		{minuteField, &l.minutes}, {hourField, &l.hours}, {dayField, &l.days}, {monthField, &l.months}, {weekdayField, &l.weekdays},
-	} {
-		set, step, err := one.read(parts[i])
+	for i, into := range []*uint64{&l.minutes, &l.hours, &l.days, &l.months, &l.weekdays} {
+		set, step, err := fields[i].read(parts[i])
 		if err != nil {
 			return Line{}, err
 		}
-		*one.into = set
-		if one.into == &l.hours && bits.OnesCount64(set) > 1 {
+		*into = set
+		if into == &l.hours && bits.OnesCount64(set) > 1 {
 			l.step = time.Duration(step) * time.Hour
 		}
 	}

@@ -163,7 +163,7 @@ func TestOracle(t *testing.T) {
 	for _, name := range zoneNames(t) {
 		zone, err := expression.Zone(name)
 		require.NoError(t, err, name)
-		moves := cron.Moves(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
+		moves := cron.Transitions(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
 		if rules := fmt.Sprint(moves); done[rules] {
 			continue
 		} else {
@@ -216,7 +216,7 @@ func TestNear(t *testing.T) {
 		require.NoError(t, err)
 		day, err := time.ParseInLocation(time.DateOnly, row.day, zone)
 		require.NoError(t, err)
-		moves := cron.Moves(zone, day.Add(-3*time.Hour), day.Add(27*time.Hour))
+		moves := cron.Transitions(zone, day.Add(-3*time.Hour), day.Add(27*time.Hour))
 		require.Len(t, moves, 1, row.zone)
 		var shown []string
 		for _, at := range line.Near(moves[0]) {

@@ -42,7 +42,7 @@ const (
 // ownWords are the words of triggers that sender hmac alone has.
 var ownWords = []string{"header", "prefix", "algorithm", "encoding", "body", "id"}
 
-// The forms of identity: what tells the deliveries of senders apart whose bodies have no name of one.
+// The forms of identity: what distinguishes the deliveries of senders whose bodies have no name of one.
 const (
 	identityBody   = "body"
 	identityHeader = "header "
@@ -87,7 +87,7 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON)),
 	accept(key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none"},
 		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) })),
-	accept(key{name: "identity", doc: "of `github`, and of `hmac` without `id`: what tells deliveries apart, `body` (default: one that comes again within 24 h is refused) or `header NAME`, which nobody signs"},
+	accept(key{name: "identity", doc: "of `github`, and of `hmac` without `id`: what distinguishes deliveries, `body` (default: one that comes again within 24 h is refused) or `header NAME`, which nobody signs"},
 		as(WordName, func(d *decoder, w written, t *Trigger) { t.Identity = d.identity(w.node, w.what) })),
 })
 
@@ -126,7 +126,7 @@ func (d *decoder) trigger(n *yaml.Node) *Trigger {
 	return trigger
 }
 
-// identity reads what tells deliveries apart: a header, or "" for their bodies.
+// identity reads what distinguishes deliveries: a header, or "" for their bodies.
 func (d *decoder) identity(n *yaml.Node, what string) string {
 	text, ok := d.name(n, what)
 	if !ok || text == identityBody {
@@ -144,7 +144,7 @@ func (d *decoder) identity(n *yaml.Node, what string) string {
 	return name
 }
 
-// checkIdentity refuses what tells deliveries apart where something else does.
+// checkIdentity refuses what distinguishes deliveries where something else does.
 func (d *decoder) checkIdentity(f *fields, t *Trigger) {
 	pos := f.words["identity"]
 	switch {

@@ -57,7 +57,7 @@ type Trigger struct {
 	Secret  string   // name of a connection
 	Headers []string // that runs receive besides the sender's own
 	Events  []string // nil: all
-	// Identity is the header that tells deliveries apart whose bodies have no name of one; "": the bodies do.
+	// Identity is the header that distinguishes deliveries whose bodies have no name of one; "": the bodies do.
 	Identity string
 	// The rest is how a Sender of HMAC signs.
 	Header    string

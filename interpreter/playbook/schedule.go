@@ -165,7 +165,7 @@ func (s *Schedule) ClockProblems(from, to time.Time) []ScheduleProblem {
 			continue
 		}
 		var told [2]bool // of moves forward, and back
-		for _, move := range clocks.Moves(zone, from, to) {
+		for _, move := range clocks.Transitions(zone, from, to) {
 			what := line.At(move)
 			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
 				told[at] = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // hole is where a word is put into the YAML around it.
@@ -146,6 +147,9 @@ var usual = []string{
 	"apiVersion: reprise/v1", "kind: Playbook", "metadata: {name: example}",
 	`workload: {api: "http://127.0.0.1:1", ids: [1, 2], day: "2026-01-31", region: north}`, "workflow: [{step: begin, vars: {a: 1}}]",
 }
+
+// ExampleTime is when examples are checked, of which warnings of schedules depend.
+var ExampleTime = time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 
 // Playbook is an example as a whole playbook: one that begins with "- " is the list of steps, and what
 // it leaves out is as usual.

@@ -90,7 +90,7 @@ func codesOf(dir, text string) []string {
 	files := playbook.NewFiles(func(name string) ([]byte, error) {
 		return os.ReadFile(filepath.Join(dir, filepath.Base(strings.TrimPrefix(name, playbook.NamedScheme))))
 	})
-	_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits, Files: files})
+	_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits, Files: files, Now: reference.ExampleTime})
 	var codes []string
 	for _, one := range found {
 		codes = append(codes, one.Code)

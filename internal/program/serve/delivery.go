@@ -153,14 +153,14 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	return headers
 }
 
-// identityOf is the header that tells a delivery from others.
+// identityOf is the header by which a delivery is known.
 func identityOf(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
 	case len(values) == 0 || values[0] == "":
-		return "", badRequest("the delivery has no header %s, which tells it from others (metadata.triggers, identity); nothing was started", name)
+		return "", badRequest("the delivery has no header %s, by which it is known (metadata.triggers, identity); nothing was started", name)
 	case len(values) > 1 || !printable.MatchString(values[0]):
-		return "", badRequest("the header %s, which tells a delivery from others, must be there once, with at most 255 printable ASCII characters; nothing was started", name)
+		return "", badRequest("the header %s, by which a delivery is known, must be there once, with at most 255 printable ASCII characters; nothing was started", name)
 	}
 	return values[0], nil
 }

@@ -290,7 +290,7 @@ func (s *Server) beginOnce(ctx context.Context, order ordered) (runDocument, err
 
 func sameBody(workflowID string, at time.Time) error {
 	return problem(http.StatusConflict, "same-body", "a delivery with this body has started the run %s at %s, and nothing was started now: "+
-		"within %s the same body is taken for the same delivery. Where deliveries have a header that tells them apart, name it: "+
+		"within %s the same body is taken for the same delivery. Where each delivery has a header of its own, name it: "+
 		"identity: header NAME in metadata.triggers", workflowID, at.UTC().Format(time.RFC3339), bodyWindow)
 }
 

@@ -261,7 +261,7 @@ func TestDeliveriesOfOthers(t *testing.T) {
 	require.Contains(t, w.log.String(), "shorter than 16 bytes")
 }
 
-// TestDeliveriesByHeader: a header tells deliveries with equal bodies apart, where the author says so.
+// TestDeliveriesByHeader: a header distinguishes deliveries with equal bodies, where the author says so.
 func TestDeliveriesByHeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

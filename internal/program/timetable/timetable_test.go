@@ -44,7 +44,7 @@ func TestOnServer(t *testing.T) {
 		if *everyMove {
 			from, to = 2024, 2037
 		}
-		moves := cron.Moves(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
+		moves := cron.Transitions(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
 		for i, text := range []string{"30 2 * * *", "30 1 * * *", "0 0 * * *", "30 23 * * *", "15 0 * * 5", "0 4 * * 4", "0 * * * *", "*/15 * * * *", "*/7 * * * 0,5,6", "30 1-23/2 * * *", "0 */6 * * *"} {
 			id := fmt.Sprintf("%s-%d-%s", name, i, env.NewTaskQueue())
 			times := timetable.Settled(&playbook.Schedule{Cron: []string{text}, Zone: name})
@@ -112,7 +112,7 @@ func TestRenew(t *testing.T) {
 	require.True(t, renewed)
 	zone, err := expression.Zone("America/New_York")
 	require.NoError(t, err)
-	spring := cron.Moves(zone, later.AddDate(7, 0, 0), later.AddDate(8, 0, 0))
+	spring := cron.Transitions(zone, later.AddDate(7, 0, 0), later.AddDate(8, 0, 0))
 	require.NotEmpty(t, spring)
 	described, err = handle.Describe(t.Context())
 	require.NoError(t, err)

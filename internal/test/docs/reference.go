@@ -188,7 +188,7 @@ func (w writer) messages(e reference.Entry) string {
 		return ""
 	}
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := playbook.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, playbook.CheckOptions{Limits: limits})
+	_, found := playbook.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, playbook.CheckOptions{Limits: limits, Now: reference.ExampleTime})
 	var lines []string
 	for _, one := range found {
 		if one.Code == e.Name {

@@ -8,15 +8,15 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Move is a moment at which the clocks of a zone move.
-type Move struct {
+// Transition is a moment at which the clocks of a zone move.
+type Transition struct {
 	At            time.Time
 	before, after time.Duration // how far the clocks are ahead of UTC
 }
 
-// Moves are those of a zone from one moment to another, exclusive.
-func Moves(zone *time.Location, from, to time.Time) []Move {
-	var all []Move
+// Transitions are those of a zone from one moment to another, exclusive.
+func Transitions(zone *time.Location, from, to time.Time) []Transition {
+	var all []Transition
 	for at := from; at.Before(to); {
 		_, end := at.In(zone).ZoneBounds()
 		switch {
@@ -26,7 +26,7 @@ func Moves(zone *time.Location, from, to time.Time) []Move {
 			at = at.Add(time.Hour)
 			continue
 		}
-		m := Move{At: end.UTC(), before: expression.Offset(end.Add(-time.Second), zone), after: expression.Offset(end, zone)}
+		m := Transition{At: end.UTC(), before: expression.Offset(end.Add(-time.Second), zone), after: expression.Offset(end, zone)}
 		if m.before != m.after { // else a name has changed, or a year
 			all = append(all, m)
 		}
@@ -37,16 +37,16 @@ func Moves(zone *time.Location, from, to time.Time) []Move {
 
 // From and To are what the clocks show at the move, the earlier first: they leave out the times
 // between, or show them twice.
-func (m Move) From() time.Time { return m.At.Add(min(m.before, m.after)) }
+func (m Transition) From() time.Time { return m.At.Add(min(m.before, m.after)) }
 
 // To is the end of what From begins.
-func (m Move) To() time.Time { return m.At.Add(max(m.before, m.after)) }
+func (m Transition) To() time.Time { return m.At.Add(max(m.before, m.after)) }
 
 // Forward reports whether the clocks leave times out.
-func (m Move) Forward() bool { return m.after > m.before }
+func (m Transition) Forward() bool { return m.after > m.before }
 
 // moments are those at which the clocks show a time: none in a gap, two where they show it twice.
-func (m Move) moments(shown time.Time) []time.Time {
+func (m Transition) moments(shown time.Time) []time.Time {
 	var all []time.Time
 	if t := shown.Add(-m.before); t.Before(m.At) {
 		all = append(all, t)
@@ -63,7 +63,7 @@ const around = 48 * time.Hour
 // Near are the moments at which a line runs around a move. Hours that are named are times of a day:
 // each runs once, in a gap right behind it, and where it comes twice the first time. Hours that are counted
 // keep their pace: each time that the clocks show counts, and no pause is longer than its step.
-func (l Line) Near(m Move) []time.Time {
+func (l Line) Near(m Transition) []time.Time {
 	var all []time.Time
 	shown := l.readings(m.From().Add(-around), m.To().Add(around))
 	for i, one := range shown {
@@ -83,7 +83,7 @@ func (l Line) Near(m Move) []time.Time {
 }
 
 // paced adds what keeps the pace of a line that counts hours.
-func (l Line) paced(m Move, all, shown []time.Time) []time.Time {
+func (l Line) paced(m Transition, all, shown []time.Time) []time.Time {
 	if l.step == 0 {
 		return all
 	}
@@ -105,7 +105,7 @@ func (l Line) paced(m Move, all, shown []time.Time) []time.Time {
 }
 
 // shows is what the clocks show at a moment.
-func (m Move) shows(at time.Time) time.Time {
+func (m Transition) shows(at time.Time) time.Time {
 	if at.Before(m.At) {
 		return at.Add(m.before)
 	}
@@ -122,7 +122,7 @@ func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
 }
 
 // At says what becomes of the times of a line at a move, "" where none is left out or comes twice.
-func (l Line) At(m Move) string {
+func (l Line) At(m Transition) string {
 	if l.step != 0 {
 		return ""
 	}
