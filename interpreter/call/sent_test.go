@@ -73,7 +73,7 @@ func TestRequestsAreComparedAsTheyAreSent(t *testing.T) {
 		{"sqlite tells 1 from its text", "tool: sqlite, auth: db, statement: 'SELECT {{ args.n }}', args: {n: 1}", "args: {n: '1'}", false},
 		{"args of python", "tool: python, code: 'def main(n): pass', args: {n: 1}", "args: {n: 1}", true},
 		{"python tells 1 from its text", "tool: python, code: 'def main(n): pass', args: {n: 1}", "args: {n: '1'}", false},
-		{"a path of file", "tool: file, path: 'in/{{ args.n }}.json', args: {n: a}", "args: {n: './a'}", true},
+		{"a path of file", "tool: file, path: 'in/{{ args.n | raw }}.json', args: {n: a}", "args: {n: './a'}", true},
 		{"another path of file", "tool: file, path: 'in/{{ args.n }}.json', args: {n: a}", "args: {n: b}", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,6 +17,10 @@ func checkURL(c *checker) {
 			c.checkURLValues(node)
 		}
 	}
+	for _, node := range c.filePaths() {
+		urls[node] = true
+		c.checkPathValues(node)
+	}
 	for _, at := range c.pb.values() {
 		for scalar := range at.node.Templates() {
 			if !urls[scalar] {
@@ -47,10 +51,39 @@ func (c *checker) urlNodes() []*Node {
 	return nodes
 }
 
+// filePaths are the values that are rendered as paths of files.
+func (c *checker) filePaths() []*Node {
+	var nodes []*Node
+	for _, call := range c.pb.actions() {
+		if path := call.action.Field(FieldPath); path != nil && path.Template != nil && TraitsOf(c.toolOf(call.action)).IntoFile {
+			nodes = append(nodes, path)
+		}
+	}
+	return nodes
+}
+
+// folderNames are names of what holds more than a name in a path.
+var folderNames = regexp.MustCompile(`(?i)(path|folder|dir|directory)$`)
+
+// checkPathValues warns of values that are probably meant to be several names.
+func (c *checker) checkPathValues(node *Node) {
+	if _, single := node.Template.Single(); single {
+		return
+	}
+	for _, segment := range node.Template.Segments() {
+		if segment.Program == nil || segment.Program.Raw() || segment.Program.Written() {
+			continue
+		}
+		if name := strings.TrimSpace(segment.Program.Source()); folderNames.MatchString(name) {
+			c.warnf(node.Position(segment.Start), codeURLValue, "{{ %s }} is one name in the path, in which / becomes %%2F; if it holds several, write {{ %s | raw }}", name, name)
+		}
+	}
+}
+
 func (c *checker) refuseRaw(node *Node, template *expression.Template) {
 	for _, segment := range template.Segments() {
 		if segment.Program != nil && segment.Program.Raw() {
-			c.errorf(node.Pos, codeRawOutsideURL, "%q says that a url takes the value as it is; nothing is escaped here, so leave \"| raw\" out",
+			c.errorf(node.Pos, codeRawOutsideURL, "%q says that a url or path takes the value as it is; nothing is escaped here, so leave \"| raw\" out",
 				"{{ "+strings.TrimSpace(segment.Program.Source())+" }}")
 		}
 	}

@@ -59,11 +59,11 @@ type urlWriter struct {
 	node   *Node
 	budget *expression.Budget
 	out    []byte
-	inPath []urlValue
+	inPath []placedValue
 }
 
-// urlValue is a value of the path, by where it begins in the URL.
-type urlValue struct {
+// placedValue is a value in a path, by where it begins in the text.
+type placedValue struct {
 	segment expression.Segment
 	at      int
 }
@@ -85,12 +85,12 @@ func (w *urlWriter) value(segment expression.Segment, value any) error {
 		w.write(text)
 	case urlHost:
 		if at := strings.IndexFunc(text, endsHost); at >= 0 {
-			return w.refused(segment, "is %q, and a value in the host of a URL cannot hold %q; "+
+			return w.node.refused(segment, "is %q, and a value in the host of a URL cannot hold %q; "+
 				"if it holds a path as well, write %s", shorten(text), text[at:at+1], rawForm(segment))
 		}
 		w.write(text)
 	case urlPath:
-		w.inPath = append(w.inPath, urlValue{segment: segment, at: len(w.out)})
+		w.inPath = append(w.inPath, placedValue{segment: segment, at: len(w.out)})
 		w.write(harmless.Replace(url.PathEscape(text)))
 	case urlQuery:
 		w.write(inQuery.Replace(url.QueryEscape(text)))
@@ -103,15 +103,16 @@ func (w *urlWriter) value(segment expression.Segment, value any) error {
 // hide writes stars for a value that is not known here.
 func (w *urlWriter) hide(segment expression.Segment) error {
 	if place := placeInURL(string(w.out)); place == urlHead || place == urlHost {
-		return w.refused(segment, "is secret, and a secret cannot be the host of a URL")
+		return w.node.refused(segment, "is secret, and a secret cannot be the host of a URL")
 	}
 	w.write(Hidden)
 	return nil
 }
 
-func (w *urlWriter) refused(segment expression.Segment, format string, args ...any) *EvalError {
+// refused is the error of a value that its place cannot hold.
+func (n *Node) refused(segment expression.Segment, format string, args ...any) *EvalError {
 	return &EvalError{
-		Pos: w.node.Position(segment.Start),
+		Pos: n.Position(segment.Start),
 		Message: fmt.Sprintf("{{ %s }} ", strings.TrimSpace(segment.Program.Source())) +
 			fmt.Sprintf(format, args...),
 	}
@@ -132,10 +133,10 @@ func (w *urlWriter) checkDots() error {
 			segment = segment[:end]
 		}
 		if segment == "" && start == 1 {
-			return w.refused(value.segment, "is empty, so that what follows it would be the host")
+			return w.node.refused(value.segment, "is empty, so that what follows it would be the host")
 		}
 		if plain, err := url.PathUnescape(segment); err == nil && (plain == "." || plain == "..") {
-			return w.refused(value.segment, "makes %q of a part of the path, which leads elsewhere; if that is meant, write %s",
+			return w.node.refused(value.segment, "makes %q of a part of the path, which leads elsewhere; if that is meant, write %s",
 				plain, rawForm(value.segment))
 		}
 	}

@@ -236,7 +236,7 @@ func afterNotices(t *testing.T, w *world, result workflows.Result) {
 
 func afterLoopWithSinks(t *testing.T, w *world, _ workflows.Result) {
 	read := func(pattern string) string {
-		files, err := filepath.Glob(filepath.Join(w.dir, ".reprise", "loop_with_sinks", pattern))
+		files, err := filepath.Glob(filepath.Join(w.dir, "out", "loop_with_sinks", pattern))
 		require.NoError(t, err)
 		require.Len(t, files, 1)
 		text, err := os.ReadFile(files[0])

@@ -13,6 +13,9 @@ import (
 // contributed (docs/concepts/attempts.md#pages), without the rows that keep leaves out; nil
 // takes all. Neither argument is changed.
 func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum, contribution any, err error) {
+	if page == nil { // an answer without a body has no rows
+		return nothing(c.Strategy, collected), nil, nil
+	}
 	contribution = page
 	if c.Path != "" {
 		value, found, err := expression.Path(page, c.Path)

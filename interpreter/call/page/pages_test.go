@@ -37,6 +37,11 @@ func TestAdd(t *testing.T) {
 		"merge":             {"strategy: merge", `{"a": 1, "b": 1}`, `{"b": 2}`, `{"b":2}`, `{"a":1,"b":2}`},
 		"a page has none":   {"path: rows, optional: true", `{"rows": [1]}`, `{}`, `null`, `[1]`},
 		"no page has any":   {"path: rows, optional: true", `{}`, `{}`, `null`, `[]`},
+		"no body":           {"path: rows", `{"rows": [1]}`, `null`, `null`, `[1]`},
+		"no bodies":         {"path: rows", `null`, `null`, `null`, `[]`},
+		"no body, whole":    {"strategy: append", `[1]`, `null`, `null`, `[1]`},
+		"no body, replace":  {"strategy: replace", `[1]`, `null`, `null`, `[1]`},
+		"no body, merge":    {"strategy: merge, path: a", `{"a": {"b": 1}}`, `null`, `null`, `{"b":1}`},
 		"one without a key": {"path: rows, strategy: replace, optional: true", `{"rows": [1]}`, `{}`, `null`, `[1]`},
 	} {
 		t.Run(name, func(t *testing.T) {

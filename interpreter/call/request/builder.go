@@ -311,6 +311,6 @@ func (b *Builder) renderer(request *Request, m Moment, budget *expression.Budget
 	scope := b.Scope(request, m)
 	return renderer{
 		book: b.source.deferringBook(), action: b.action, scope: scope, budget: budget,
-		asksPeople: playbook.TraitsOf(b.tool).AsksPeople,
+		asksPeople: playbook.TraitsOf(b.tool).AsksPeople, intoFile: playbook.TraitsOf(b.tool).IntoFile,
 	}
 }

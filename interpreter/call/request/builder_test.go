@@ -130,6 +130,48 @@ func TestNextURL(t *testing.T) {
 	}
 }
 
+// TestPath: a value in the path of a file is one name there.
+func TestPath(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		path  string
+		name  any
+		wants string // "" for an error
+		says  string
+	}{
+		{"out/{{ args.name }}.csv", "Acme", "out/Acme.csv", ""},
+		{"out/{{ args.name }}.csv", "Jürgen & Co 1", "out/Jürgen & Co 1.csv", ""},
+		{"out/{{ args.name }}.csv", "../connections.yaml", "out/..%2Fconnections.yaml.csv", ""},
+		{"out/{{ args.name }}.csv", "a/b%2F", "out/a%2Fb%252F.csv", ""},
+		{"{{ args.name }}/rows.csv", "/etc", "%2Fetc/rows.csv", ""},
+		{"out/{{ args.name }}.csv", 7, "out/7.csv", ""},
+		{"out/{{ args.name }}/{{ args.name }}", "..x", "out/..x/..x", ""},
+		{"{{ args.name | raw }}/rows.csv", "a/b", "a/b/rows.csv", ""},
+		{"{{ args.name }}", "a/b.csv", "a/b.csv", ""},
+		{"rows.csv", "", "rows.csv", ""},
+		{"out/{{ args.name }}/rows.csv", "..", "", `{{ args.name }} makes ".." of a name in a path`},
+		{"out/.{{ args.name }}/rows.csv", ".", "", `{{ args.name }} makes ".." of a name in a path`},
+		{"{{ args.name }}/rows.csv", ".", "", `{{ args.name }} makes "." of a name in a path`},
+		{"out/{{ args.name }}.csv", "", "", "{{ args.name }} is empty; every part of a path must be there"},
+		{"out/{{ args.name }}.csv", nil, "", "{{ args.name }} is nil; every part of a path must be there"},
+		{"{{ args.name }}", nil, "", "{{ args.name }} is nil; every part of a path must be there"},
+	} {
+		book := tables.Decode(t, "workflow:\n  - step: send\n    tool: file\n    path: \""+test.path+"\"\n")
+		of := request.Source{
+			Book: book, Run: tables.Run, Step: book.Steps[0], Action: book.Steps[0].Action, Visit: 1,
+			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Args: map[string]any{"name": test.name},
+		}
+		builder, requests := request.NewBuilder(of), request.Requests{}
+		err := builder.First(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
+		if test.says != "" {
+			require.ErrorContains(t, err, test.says, "%+v", test)
+			continue
+		}
+		require.NoError(t, err, "%+v", test)
+		require.Equal(t, test.wants, requests.Request.Fields["path"].Data, "%+v", test)
+	}
+}
+
 // TestRestarted: a call that begins again has made no request, and the origin of its first one stays.
 func TestRestarted(t *testing.T) {
 	t.Parallel()

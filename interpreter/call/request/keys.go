@@ -88,7 +88,7 @@ var noKeys = withoutKeys()
 func withoutKeys() map[string]any {
 	none := make(map[string]any, len(namesKeys))
 	for _, name := range namesKeys {
-		none[name] = ""
+		none[name] = "-" // which may be a name, too
 	}
 	none[playbook.CallbackWord] = callback("")
 	return none

@@ -13,6 +13,7 @@ type renderer struct {
 	scope      *interpreter.Scope
 	budget     *expression.Budget
 	asksPeople bool
+	intoFile   bool
 }
 
 // request renders the action from nothing. before has its args.
@@ -65,6 +66,8 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 		return value, err
 	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealed(field.Value)) == 0:
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
+	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealed(field.Value)) == 0:
+		value, err = field.Value.RenderPath(r.scope, r.budget)
 	case field.Key == playbook.FieldURL:
 		value, err = secret.url(field.Value, playbook.FieldURL)
 	case playbook.IsRequestField(field.Key):

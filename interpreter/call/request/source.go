@@ -83,7 +83,9 @@ func (s *Source) Target(sink *playbook.Sink, policies []*playbook.Policy, now ti
 	if err != nil {
 		return interpreter.ToolInput{}, false
 	}
-	request, err := renderer{action: action, scope: s.Scope, budget: budget}.request(Request{})
+	request, err := renderer{
+		action: action, scope: s.Scope, budget: budget, intoFile: playbook.TraitsOf(expression.Text(name)).IntoFile,
+	}.request(Request{})
 	if err != nil {
 		return interpreter.ToolInput{}, false // the write reports why
 	}
