@@ -259,7 +259,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	if len(via) > maxRedirects {
 		return redirectErrorf(typeRedirects, "stopped after 10 redirects from %s", requestPath(out.request))
 	}
-	if before := via[len(via)-1]; drops(before.Method, next.Response) {
+	if before := via[len(via)-1]; drops(before, next.Response) {
 		return redirectErrorf(typeRedirect, "%s is answered by a redirect (HTTP %d) to %s, which would be followed by a GET without the body; "+
 			"name that address in url", requestPath(before), next.Response.StatusCode, redacted(next.URL))
 	}
@@ -278,13 +278,13 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	return nil
 }
 
-// drops reports whether clients follow a redirect of a request by a GET without its body, which the server of a 303 alone
+// drops reports whether clients follow a redirect by a GET without the body of the request, which the server of a 303 alone
 // has asked for (RFC 9110, section 15.4).
-func drops(method string, redirect *http.Response) bool {
-	if method == http.MethodGet || method == http.MethodHead {
+func drops(request *http.Request, redirect *http.Response) bool {
+	if redirect.StatusCode != http.StatusMovedPermanently && redirect.StatusCode != http.StatusFound {
 		return false
 	}
-	return redirect.StatusCode == http.StatusMovedPermanently || redirect.StatusCode == http.StatusFound
+	return request.Method != http.MethodGet && request.Method != http.MethodHead || request.ContentLength != 0
 }
 
 // unfollowed is the error of a redirect that says nowhere to go.

@@ -20,7 +20,7 @@ import (
 func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"http", "http.write", "webhook"} {
-		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 			for status, want := range map[int]string{301: "", 302: "", 303: "GET ", 307: method + ` {"q":1}`, 308: method + ` {"q":1}`} {
 				t.Run(fmt.Sprint(place, method, status), func(t *testing.T) {
 					t.Parallel()
