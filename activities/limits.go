@@ -11,13 +11,14 @@ import (
 
 // LimitsFromEnv reads the operator's limits (docs/concepts/limits.md#of-the-operator):
 // REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries,
-// REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds, and
-// REPRISE_RUNS_LIMIT, a number of runs. lookup is usually os.LookupEnv. What is not
+// REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds,
+// REPRISE_RUNS_LIMIT, a number of runs, and REPRISE_VISITS_LIMIT, how often a run makes
+// one step. lookup is usually os.LookupEnv. What is not
 // set has its default.
 func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) {
 	limits := playbook.Limits{
 		MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit,
-		MaxRuns: playbook.DefaultRunsLimit,
+		MaxRuns: playbook.DefaultRunsLimit, MaxVisits: playbook.DefaultVisitsLimit,
 	}
 	if text, set := lookup(playbook.MaxRetriesVariable); set && text != "" {
 		n, err := strconv.Atoi(text)
@@ -36,12 +37,19 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 		}
 		limits.MaxDelay = delay
 	}
-	if text, set := lookup(playbook.RunsVariable); set && text != "" {
+	for _, one := range []struct {
+		variable, what string
+		into           *int
+	}{{playbook.RunsVariable, "runs", &limits.MaxRuns}, {playbook.VisitsVariable, "visits", &limits.MaxVisits}} {
+		text, set := lookup(one.variable)
+		if !set || text == "" {
+			continue
+		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return limits, fmt.Errorf("%s is %q; it must be a number of runs from 1", playbook.RunsVariable, text)
+			return limits, fmt.Errorf("%s is %q; it must be a number of %s from 1", one.variable, text, one.what)
 		}
-		limits.MaxRuns = n
+		*one.into = n
 	}
 	return limits, nil
 }

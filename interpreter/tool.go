@@ -379,6 +379,8 @@ type RunLimits struct {
 	MaxDelaySeconds float64 `json:"max_delay_seconds,omitempty"`
 	// MaxRuns is how many runs may start below a first run; 0 is no limit.
 	MaxRuns int `json:"max_runs,omitempty"`
+	// MaxVisits is how often a run may make one step; 0 is no limit.
+	MaxVisits int `json:"max_visits,omitempty"`
 	// MaxPayload is how many bytes of JSON may cross a boundary at once; 0 is
 	// MaxInlinePayload.
 	MaxPayload int `json:"max_payload,omitempty"`
@@ -422,7 +424,7 @@ func (l RunLimits) inlineSize(size, storedFrom int) int {
 // NewRunLimits takes the limits that a worker has.
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
-		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns,
+		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, MaxVisits: limits.MaxVisits,
 	}
 }
 

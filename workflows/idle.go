@@ -4,7 +4,23 @@ import (
 	"fmt"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
+
+// visitedTooOften fails the run where a step would be made more often than the operator allows: a cycle
+// whose conditions do not end it.
+func (r *run) visitedTooOften(start interpreter.Start) bool {
+	most := r.Limits.MaxVisits
+	if most == 0 || start.Visit <= most {
+		return false
+	}
+	r.fail(&interpreter.ErrorObject{
+		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("step %s: routes have led to it %d times, the most in a run, set by %s; check the conditions of next that lead back to it",
+			start.Step.Name, most, playbook.VisitsVariable),
+	})
+	return true
+}
 
 // maxIdleVisits bounds how many steps may end one after the other without an attempt. A
 // cycle of such steps takes no time: all of it is one workflow task, which no timeout of the run

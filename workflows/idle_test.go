@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
@@ -26,6 +27,22 @@ func TestCycles(t *testing.T) {
 		require.Equal(t, interpreter.Failed, result.Status)
 		require.Equal(t, interpreter.KindRepeat, result.Error.Kind)
 		require.Contains(t, result.Error.Message, "the cycle would never end")
+	})
+	t.Run("more than the operator allows", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, until(0, nil))
+		s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
+			Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxVisits: 7}}, nil)
+		result, _ := s.run(`
+  - step: fetch
+    tool: http
+    url: http://x
+    next: fetch
+`)
+		require.Equal(t, interpreter.Failed, result.Status)
+		require.Equal(t, interpreter.KindRepeat, result.Error.Kind)
+		require.Contains(t, result.Error.Message, "step fetch: routes have led to it 7 times, the most in a run, set by REPRISE_VISITS_LIMIT")
+		require.Len(t, s.attempts, 7)
 	})
 	t.Run("with attempts", func(t *testing.T) {
 		t.Parallel()

@@ -259,6 +259,9 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 		}
 		if open && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
+				if r.visitedTooOften(start) {
+					break
+				}
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
 					done := r.step(ctx, start)

@@ -34,7 +34,7 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 		c.failBy(c.config.Where(), err, result.Meta.EndedAt)
 		return
 	}
-	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incremental(), c.config.Where())...)
+	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incremental(), c.config.Where(), c.config.Book.WritesAgain(c.config.Step))...)
 	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
 		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
 	}

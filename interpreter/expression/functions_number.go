@@ -90,7 +90,7 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 		return nil, fmt.Errorf("%s cannot make a number of %s; if it may be empty, write x | default(0, true) | %s",
 			name, describe(v), name)
 	case nil:
-		return nil, fmt.Errorf("%s cannot make a number of nil; if it may be missing, write x | default(0) | %s", name, name)
+		return nil, fmt.Errorf("%s cannot make a number of nil; if it may be missing, x is defined ? %s(x) : nil keeps it missing, and x | default(0) | %s makes 0 of it", name, name, name)
 	default:
 		return nil, fmt.Errorf("%s cannot make a number of a %s; if that means no value, write x | default(0, true) | %s",
 			name, TypeName(v), name)
@@ -155,7 +155,7 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 		switch TypeName(args[0]) {
 		case "number":
 		case "nil":
-			return nil, fmt.Errorf("%s needs a number, not nil; if it may be missing, write x | default(0) | %s", name, name)
+			return nil, fmt.Errorf("%s needs a number, not nil; if it may be missing, x is defined ? %s(x) : nil keeps it missing, and x | default(0) | %s takes it for 0", name, name, name)
 		default:
 			return nil, fmt.Errorf("%s needs a number, not %s; int(x) or float(x) makes one", name, describe(args[0]))
 		}

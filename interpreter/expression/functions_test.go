@@ -213,8 +213,8 @@ func TestFunctionErrors(t *testing.T) {
 
 	for _, c := range []struct{ name, args, message string }{
 		{"len", `[5]`, `len needs a list, a map or a string, not a number`},
-		{"int", `[null]`, `int cannot make a number of nil; if it may be missing, write x | default(0) | int`},
-		{"float", `[null]`, `float cannot make a number of nil; if it may be missing, write x | default(0) | float`},
+		{"int", `[null]`, `int cannot make a number of nil; if it may be missing, x is defined ? int(x) : nil keeps it missing, and x | default(0) | int makes 0 of it`},
+		{"float", `[null]`, `float cannot make a number of nil; if it may be missing, x is defined ? float(x) : nil keeps it missing, and x | default(0) | float makes 0 of it`},
 		{"int", `["abc"]`, `int cannot make a number of the string "abc"; if it may be empty, write x | default(0, true) | int`},
 		{"float", `[""]`, `float cannot make a number of the string ""; if it may be empty, write x | default(0, true) | float`},
 		{"int", `[[]]`, `int cannot make a number of a list; if that means no value, write x | default(0, true) | int`},
@@ -223,7 +223,7 @@ func TestFunctionErrors(t *testing.T) {
 		{"int", `["inf"]`, `int cannot make a number of the string "inf"; if it may be empty, write x | default(0, true) | int`},
 		{"int", `[1e300]`, `int cannot hold 1e+300`},
 		{"int", `[1e400]`, `int cannot hold 1e400`},
-		{"abs", `[null]`, `abs needs a number, not nil; if it may be missing, write x | default(0) | abs`},
+		{"abs", `[null]`, `abs needs a number, not nil; if it may be missing, x is defined ? abs(x) : nil keeps it missing, and x | default(0) | abs takes it for 0`},
 		{"round", `["2.5"]`, `round needs a number, not the string "2.5"; int(x) or float(x) makes one`},
 		{"round", `[2.5, 0.5]`, `round needs a whole number as the number of digits, not a number`},
 		{"sum", `[[1, null]]`, `sum needs numbers, but the element at index 1 is nil; give it a value: map(xs, # | default(0))`},

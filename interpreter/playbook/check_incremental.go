@@ -24,6 +24,7 @@ func checkIncremental(c *checker) {
 			c.checkStatementRange(step)
 			c.checkRowOrder(step)
 			c.checkNamesState(step)
+			c.checkMissingFiltered(step)
 			c.checkSinkRows(step)
 		}
 	}
@@ -179,6 +180,58 @@ func (c *checker) checkNamesState(step *Step) {
 	default:
 		c.warnf(step.Incremental.Pos, codeIncremental, "%s", reads)
 	}
+}
+
+// checkMissingFiltered warns of rows without a cursor that are to be read, and that a filter by the value leaves out at the
+// source, from the first run on.
+func (c *checker) checkMissingFiltered(step *Step) {
+	i := step.Incremental
+	if i.OnMissing != MissingInclude || c.partial {
+		return
+	}
+	action := c.pb.Resolve(step.Action)
+	if node := action.Field(FieldStatement); node != nil {
+		if byValue.MatchString(node.Raw) && !orNull.MatchString(node.Raw) {
+			c.warnf(i.value("on_missing"), codeIncremental,
+				"on_missing: include reads rows without %s only if the statement does not filter them out; write OR %s IS NULL in its WHERE", i.CursorPath, i.CursorPath)
+		}
+		return
+	}
+	nodes := action.nodes()
+	for _, policy := range step.Retry {
+		nodes = append(nodes, policy.Then.nodes()...)
+	}
+	if !namesMember(nodes, IncrementalWord, "value") || namesMember(nodes, IncrementalWord, "watermark") {
+		return
+	}
+	instead := "{{ incremental.watermark }}"
+	if i.Lag != 0 {
+		instead = "{{ incremental.watermark is defined ? incremental.value : nil }}"
+	}
+	c.warnf(i.value("on_missing"), codeIncremental,
+		"on_missing: include reads rows without %s only if the request does not filter them out, as incremental.value does from the first run on; "+
+			"write %s in its place, which is nil at first", i.CursorPath, instead)
+}
+
+// byValue and orNull are a statement that filters by the value, and one that keeps rows without a cursor.
+var (
+	byValue = regexp.MustCompile(`\{\{[^}]*\bincremental\s*\.\s*value\b`)
+	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
+)
+
+// namesMember reports whether a template of values names a member of a word.
+func namesMember(nodes []*Node, word, member string) bool {
+	for _, node := range nodes {
+		for leaf := range node.Templates() {
+			for _, ref := range leaf.Template.Refs() {
+				members := ConstantMembers(ref.Path)
+				if ref.Root == word && len(members) > 0 && members[0] == member {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // filterOf shows how a tool asks for what is new, "" where it cannot.

@@ -15,6 +15,8 @@ type Limits struct {
 	MaxDelay time.Duration
 	// MaxRuns bounds the runs that start below a first run, at any depth.
 	MaxRuns int
+	// MaxVisits bounds how often a run makes one step.
+	MaxVisits int
 	// Assumed limits are those of the environment of a program that is no worker: workers may have
 	// others, so no message says what a worker allows.
 	Assumed bool
@@ -26,10 +28,12 @@ const (
 	MaxRetriesVariable = "REPRISE_RETRY_MAX_RETRIES_LIMIT"
 	MaxDelayVariable   = "REPRISE_RETRY_MAX_DELAY_LIMIT"
 	RunsVariable       = "REPRISE_RUNS_LIMIT"
+	VisitsVariable     = "REPRISE_VISITS_LIMIT"
 
 	DefaultMaxRetriesLimit = 10
 	DefaultMaxDelayLimit   = time.Hour
 	DefaultRunsLimit       = 10_000
+	DefaultVisitsLimit     = 1000
 )
 
 // checkLimits refuses a policy above the operator's limits. Attempts are

@@ -16,6 +16,7 @@ func checkRouting(c *checker) {
 		c.checkElse(step)
 	}
 	c.checkReachable()
+	c.checkCycles()
 }
 
 func (c *checker) checkDuplicateSteps() {

@@ -62,6 +62,7 @@ var (
 	codeUnusedPolicies         = code("unused-policies", "no `retry` uses a list of policies (warning)")
 	codeFailAfterFailure       = code("fail-after-failure", "a policy for failures has `fail`, which makes one of an answer")
 	codeUnreachable            = code("unreachable-step", "no route leads to a step")
+	codeUnboundedCycle         = code("unbounded-cycle", "routes lead back to a step, and nothing bounds how often (warning)")
 	codeUnreachablePolicy      = code("unreachable-policy", "earlier policies match everything that a policy could match (warning)")
 	codeUnusedEntry            = code("unused-entry", "no step uses an entry of the workbook (warning)")
 	codeURLValue               = code("url-value", "a value in a url that is probably not meant to be escaped (warning)")

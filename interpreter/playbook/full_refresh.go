@@ -84,6 +84,19 @@ func (pb *Playbook) InsertsRows(step *Step) bool {
 	return pb.intoTable(step.successSinks(), keepsRows) != nil
 }
 
+// WritesAgain reports whether a sink of a step's calls writes rows once more that come again: one that inserts, or is no
+// table.
+func (pb *Playbook) WritesAgain(step *Step) bool {
+	return slices.ContainsFunc(step.successSinks(), func(sink *Sink) bool {
+		if sink.Action == nil {
+			return false
+		}
+		action := pb.Resolve(sink.Action)
+		mode, known := action.mode()
+		return !action.writesTable() || !known || mode == "insert"
+	})
+}
+
 // keepsRows reports whether a sink with the mode leaves rows as they are that its table has.
 func keepsRows(mode string) bool { return mode != "upsert" && mode != modeReplace }
 

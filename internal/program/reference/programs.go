@@ -42,6 +42,7 @@ var variables = []variable{
 	{"REPRISE_RETRY_MAX_RETRIES_LIMIT", ofPrograms, "The most retries that a policy may ask for.", "10", "20"},
 	{"REPRISE_RETRY_MAX_DELAY_LIMIT", ofPrograms, "The longest delay that a policy may ask for.", "1h", "6h"},
 	{"REPRISE_RUNS_LIMIT", ofWorkers, "The most child runs of a first run, at any depth.", "10000", "50000"},
+	{"REPRISE_VISITS_LIMIT", ofWorkers, "How often a run makes one step, where routes lead back to it.", "1000", "5000"},
 	{"REPRISE_CACHE_BYTES", ofWorkers, "The memory in use, in bytes from 33554432, above which no workflows are kept, as `--cache-bytes`.", "half of GOMEMLIMIT or of the limit of the cgroup, else 512 MiB", "1073741824"},
 	{"REPRISE_RATE_LIMITS", ofWorkers, "A YAML file of rate limits that no playbook exceeds, as `--rate-limits`.", "none", "/etc/reprise/rate-limits.yaml"},
 	{"REPRISE_PAYLOAD_STORE", ofPrograms, "Where values over 128 KiB are kept, the same for all, as `--payload-store`.", "none; a folder for local servers", "s3://reprise-payloads/clinic?region=eu-central-1"},

@@ -100,8 +100,9 @@ func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncrem
 	}
 }
 
-// Warnings say of rows what their author may not expect; where names the call.
-func (w *Watermark) Warnings(section *playbook.Incremental, where string) (warnings []string) {
+// Warnings say of rows what their author may not expect; where names the call. again says that a sink
+// writes rows once more which it has.
+func (w *Watermark) Warnings(section *playbook.Incremental, where string, again bool) (warnings []string) {
 	if w == nil {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string) (warni
 	if w.Missing > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(w.Missing), section.CursorPath))
 	}
-	if w.Early > 0 {
+	if w.Early > 0 && again {
 		warnings = append(warnings, fmt.Sprintf(
 			"%s: %s below incremental.value (%s), which a sink with mode: insert gets again each time; "+
 				"`lag` has to cover what the source answers beyond what it is asked for",
