@@ -14,8 +14,8 @@ func TestLimitsFromEnv(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, retries, delay, runs, visits string
-		want                       playbook.Limits
-		wrong                      string
+		want                               playbook.Limits
+		wrong                              string
 	}{
 		{name: "defaults", want: playbook.Limits{MaxRetries: 10, MaxDelay: time.Hour, MaxRuns: playbook.DefaultRunsLimit, MaxVisits: playbook.DefaultVisitsLimit}},
 		{name: "both", retries: "3", delay: "90s", want: playbook.Limits{MaxRetries: 3, MaxDelay: 90 * time.Second, MaxRuns: playbook.DefaultRunsLimit, MaxVisits: playbook.DefaultVisitsLimit}},
