@@ -162,7 +162,7 @@ const claimPatience = 5 * time.Second
 // read is in no history and no ledger, and where the keeper of the state is out of reach: it shows what the
 // call waits for. Whatever was done here is not done twice there.
 func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
-	if !h.sure && input.Claim == nil || h.stops(ctx) {
+	if moves := len(input.Moves) > 0; !h.sure && moves || h.stops(ctx) {
 		return true, nil
 	}
 	within, stop := context.WithTimeout(ctx, claimPatience)

@@ -42,10 +42,15 @@ func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in int
 	return out, stateError(ctx, waited, in.Describe(), err)
 }
 
-// doState claims or moves. A group whose moves are refused keeps no other one back.
+// doState claims, begins or moves. A group whose moves are refused keeps no other one back.
 func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
 	if in.Claim != nil {
 		if out.Claimed, err = c.keeperOf(in.Place, in.Group).claim(ctx, *in.Claim); err != nil {
+			return out, err
+		}
+	}
+	for _, begin := range in.Begins {
+		if err := (placeKeeper{c, begin}).begin(ctx); err != nil {
 			return out, err
 		}
 	}
@@ -97,6 +102,14 @@ func (k placeKeeper) move(ctx context.Context, writes []incremental.StateWrite) 
 			}
 		}
 		return struct{}{}, moved
+	})
+	return err
+}
+
+// begin has the table of a sink know that its call or loop begins to read.
+func (k placeKeeper) begin(ctx context.Context) error {
+	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (interpreter.ToolResult, error) {
+		return keeper.Write(ctx, place)
 	})
 	return err
 }

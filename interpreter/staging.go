@@ -20,6 +20,9 @@ type Staging struct {
 type StagingStep string
 
 const (
+	// StagingBegin has what other loads write to the table from now on known when the rows are published: the call or loop is
+	// about to read.
+	StagingBegin StagingStep = "begin"
 	// StagingSettle drops what rounds of the part before Round have staged, and writes nothing.
 	StagingSettle StagingStep = "settle"
 	// StagingPublish puts all staged rows in place, in one transaction. Without a loop it settles Round too.

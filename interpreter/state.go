@@ -10,7 +10,7 @@ import (
 // between runs, where no write of rows does.
 const StateActivity = "state"
 
-// StateInput is the argument of StateActivity: one of Claim and Moves. Kept in workflow history.
+// StateInput is the argument of StateActivity: one of Claim, Moves and Begins. Kept in workflow history.
 type StateInput struct {
 	// Place is the sink whose destination keeps the state, without what it writes; nil for
 	// states that Temporal keeps.
@@ -20,10 +20,15 @@ type StateInput struct {
 	Group string              `json:"group,omitempty"`
 	Claim *incremental.Claim  `json:"claim,omitempty"`
 	Moves []incremental.Moves `json:"moves,omitempty"`
+	// Begins are the sinks whose rows are published together, and whose call or loop begins to read.
+	Begins []ToolInput `json:"begins,omitempty"`
 }
 
-// Describe names the state that is claimed, or the first one that is moved.
+// Describe names the state that is claimed, or the first one that is moved; or the first sink that begins.
 func (in StateInput) Describe() string {
+	for _, begin := range in.Begins {
+		return "the table of sink " + begin.Place
+	}
 	if in.Claim != nil {
 		return "the state " + in.Claim.Name
 	}

@@ -56,8 +56,11 @@ func reachState(
 // sendState has a state claimed, or states moved, in so many tries.
 func sendState(ctx workflow.Context, input interpreter.StateInput, place string, tries int32) (interpreter.StateOutput, error) {
 	summary := place + ": moves its state"
-	if input.Claim != nil {
+	switch {
+	case input.Claim != nil:
 		summary = place + ": claims the state " + input.Claim.Name
+	case len(input.Begins) > 0:
+		summary = place + ": begins to read for " + input.Begins[0].Place
 	}
 	to := toTool(interpreter.StateActivity, stateTimeout, summary)
 	to.tries = tries

@@ -58,8 +58,11 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
+	queueShare(batch, w)
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
+	begin, behind := w.NewerNames(dialect)
+	first.require(noReaders, w.QuotedTable(), begin, behind)
 	follows, err := queueLedger(batch, first, settled, session)
 	if err != nil {
 		return result, err

@@ -33,7 +33,7 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 			c.relkind <> 'p' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`
 	kinds := map[string]string{"v": "a view", "m": "a materialized view", "f": "a foreign table"}
-	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+	err := t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
 		var (
 			kind                     string
 			policies, rules, parents bool
@@ -51,6 +51,17 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 		}
 		return err
 	})
+	if err != nil || found.Schema != "" {
+		return err
+	}
+	const schemaOf = "SELECT coalesce((SELECT nspname::text FROM pg_namespace WHERE nspname = coalesce($1, current_schema())), '')"
+	var schema any
+	if len(w.Table) > 1 {
+		schema = w.Table[len(w.Table)-2]
+	}
+	err = t.Query(ctx, schemaOf, []any{schema}, func(scan func(...any) error) error { return scan(&found.Schema) })
+	found.NoSchema = found.Schema == ""
+	return err
 }
 
 func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {

@@ -80,12 +80,11 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	options := writeOptions
-	if w.Staged() { // who waited for others reads what they have done
-		options.BeginQuery = beginCommitted
-	}
-	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{BeginQuery: beginOf(w)}, func(tx pgx.Tx) error {
 		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn)}
+		if err := table.lockAlone(ctx, w); err != nil {
+			return err
+		}
 		settled, err := sqltool.Settle(ctx, table, w)
 		switch {
 		case err != nil && table.unchecked != "":
@@ -240,6 +239,16 @@ func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks
 
 // Change changes the table. Others that change one of its name wait.
 func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
+	return t.waitShortly(ctx, func() error {
+		if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
+			return err
+		}
+		return change()
+	})
+}
+
+// waitShortly runs a part of the transaction whose statements wait only so long for the locks of others.
+func (t *tableTx) waitShortly(ctx context.Context, part func() error) error {
 	var before string
 	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
 		return err
@@ -248,10 +257,7 @@ func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func
 	if _, err := t.Exec(ctx, set, changeWait); err != nil {
 		return err
 	}
-	if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
-		return err
-	}
-	if err := change(); err != nil {
+	if err := part(); err != nil {
 		return err
 	}
 	_, err := t.Exec(ctx, set, before)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"reprise/activities/sqltool"
@@ -9,6 +10,29 @@ import (
 
 // HoldWriters does nothing: the transaction has the file to itself.
 func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
+
+// Readers are the tables for what is newer.
+func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
+	begin, behind := w.NewerNames(dialect)
+	schema := w.Table[:len(w.Table)-1]
+	master := "sqlite_master"
+	if len(schema) > 0 {
+		master = sqltool.QuoteNames(schema) + "." + master
+	}
+	err = t.Query(soon(ctx), "SELECT name FROM "+master+" WHERE type = 'table' AND name >= $1 AND name < $2", []any{begin, behind}, func(scan func(...any) error) error {
+		var name string
+		err := scan(&name)
+		found = append(found, append(slices.Clone(schema), name))
+		return err
+	})
+	return found, err
+}
+
+// Share does nothing: SQLite has no users.
+func (tableTx) Share(context.Context, *sqltool.TableWrite, *sqltool.TableWrite) error { return nil }
+
+// Free does nothing: the transaction has the file to itself.
+func (tableTx) Free(context.Context, []string) (bool, error) { return true, nil }
 
 // Inspect describes the table of a write.
 func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Inspected, error) {

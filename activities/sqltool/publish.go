@@ -110,11 +110,26 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 			return written, err
 		}
 	}
-	within, err := s.within(ctx, there, thereName+".", true)
+	if err := s.checkNewer(ctx, there); err != nil {
+		return written, err
+	}
+	within, err := s.within(ctx, s.write.staging.where, there, thereName+".", true)
 	if err != nil {
 		return written, err
 	}
 	p := &difference{stage: s, target: target, columns: columns, within: within}
+	if err := p.keepNewer(ctx); err != nil {
+		return written, err
+	}
+	if written, err = p.change(ctx, rows); err != nil || written == (Written{}) {
+		return written, err
+	}
+	return written, s.tellPublished(ctx, there)
+}
+
+// change deletes, changes and inserts rows of the target.
+func (p *difference) change(ctx context.Context, rows int64) (written Written, err error) {
+	s, within := p.stage, p.within
 	switch {
 	case rows == 0 && s.write.staging.deleteMissing:
 		return written, s.missing(ctx, &written, within)
@@ -136,9 +151,9 @@ func (s *stage) missing(ctx context.Context, written *Written, isGone string) er
 	if err != nil {
 		return err
 	}
-	if most := s.write.staging.maxDelete; float64(gone) > most*float64(s.before) {
+	if most := s.write.staging.maxDelete; float64(gone) > most*float64(*s.before) {
 		return stagingError(typeMaxDelete, "%d of the %d rows that table %q had%s were not read, which is more than max_delete allows (%v): nothing was deleted",
-			gone, s.before, s.write.Shown, s.ofBounds(), most)
+			gone, *s.before, s.write.Shown, s.ofBounds(), most)
 	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
 	return err
@@ -155,8 +170,11 @@ func (s *stage) ofBounds() string {
 // end drops the table beside, and keeps that its rows are published.
 func (s *stage) end(ctx context.Context, written Written) error {
 	id := s.write.staging.ID
-	if s.beside != nil {
-		if _, err := s.tx.Exec(ctx, "DROP TABLE IF EXISTS "+s.beside.QuotedTable()); err != nil {
+	for _, own := range []*TableWrite{s.beside, s.newer} {
+		if own == nil {
+			continue
+		}
+		if _, err := s.tx.Exec(ctx, "DROP TABLE IF EXISTS "+own.QuotedTable()); err != nil {
 			return err
 		}
 	}
@@ -174,16 +192,26 @@ type difference struct {
 	target  *Inspected
 	columns []string // that rows have had
 	within  string   // condition of the rows of the target that are replaced
+	fresh   string   // condition of staged rows that are put in place
+}
+
+// keepNewer leaves out rows that other loads have written or deleted since this one began to read.
+func (p *difference) keepNewer(ctx context.Context) error {
+	p.fresh = "true"
+	key, some, err := p.readNewer(ctx)
+	if !some || err != nil || len(p.write.Key) == 0 {
+		return err
+	}
+	newer := p.newer.QuotedTable() + " AS " + newerName
+	p.within += " AND NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + sameIn(key, thereName, newerName) + ")"
+	p.fresh = "NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + sameIn(key, newerName, givenName) + " AND (" + newerName + "." + goneColumn +
+		" OR EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + sameIn(key, thereName, newerName) + ")))"
+	return nil
 }
 
 // sameKey is the condition that a row of the target and a staged one have one key.
 func (p *difference) sameKey() string {
-	conditions := make([]string, len(p.write.Key))
-	for i, column := range p.write.Key {
-		name := quoteName(column)
-		conditions[i] = thereName + "." + name + " = " + givenName + "." + name
-	}
-	return strings.Join(conditions, " AND ")
+	return sameIn(p.write.Key, thereName, givenName)
 }
 
 // isGone is the condition that a row of the target was not staged.
@@ -234,7 +262,7 @@ func (p *difference) byKey(ctx context.Context) (written Written, err error) {
 		}{
 			{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND " + p.isGone()},
 			{&written.affected, p.update(table)},
-			{&written.affected, p.insert("NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
+			{&written.affected, p.insert(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
 		}
 		none int64
 	)

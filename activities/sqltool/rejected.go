@@ -197,6 +197,7 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 		return err
 	}
 	r.write.leftOut.RejectedRows++
+	r.write.refused = append(r.write.refused, w.Number(0))
 	if r.inTable += added; r.inTable <= int64(w.rejected.max) {
 		return nil
 	}

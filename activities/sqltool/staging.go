@@ -3,6 +3,7 @@ package sqltool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,7 @@ const (
 // rows of the same table, and else.
 const (
 	idleBesideOther = 3600
+	idleUnwritten   = 24 * 3600 // where nothing has been staged yet, beside another call too
 	idleForever     = 7 * 24 * 3600
 )
 
@@ -109,15 +111,24 @@ type StagingTx interface {
 	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
 	// not kept. It waits 5 s at most.
 	HoldWriters(ctx context.Context, w *TableWrite) error
+	// Readers are the tables beside that of the write whose names begin and end as TableWrite.NewerNames says, by the parts
+	// of their names. One that belongs to somebody who is not trusted is an error.
+	Readers(ctx context.Context, w *TableWrite) ([][]string, error)
+	// Share lets those add to a table that may write to the table of the write.
+	Share(ctx context.Context, w, table *TableWrite) error
+	// Free has the transaction alone use a table for what is newer, by the parts of its name; false where others do.
+	Free(ctx context.Context, table []string) (bool, error)
 }
 
 // Inspected is what the table of staged rows is like.
 type Inspected struct {
-	Schema  string // "" where there is one
-	Refused string // why rows of it cannot be replaced, "" if they can
-	Columns []InspectedColumn
-	Checks  []string // clauses of CREATE TABLE
-	Options string   // behind CREATE TABLE
+	Schema string // "" where there is one
+	// NoSchema says that the table's schema is not there.
+	NoSchema bool
+	Refused  string // why rows of it cannot be replaced, "" if they can
+	Columns  []InspectedColumn
+	Checks   []string // clauses of CREATE TABLE
+	Options  string   // behind CREATE TABLE
 	// Referencing are the other tables whose foreign keys point at it.
 	Referencing     []string
 	SelfReferencing bool
@@ -152,9 +163,9 @@ type InspectedColumn struct {
 func (d *Dialect) StagingTables() []NewTable {
 	return []NewTable{
 		{StagingTable, []string{
-			"CREATE TABLE IF NOT EXISTS " + StagingTable + " (id " + d.Name + " PRIMARY KEY, target text NOT NULL, beside text, replaces text NOT NULL, started_at " +
+			"CREATE TABLE IF NOT EXISTS " + StagingTable + " (id " + d.Name + " PRIMARY KEY, target text NOT NULL, beside text, newer text, replaces text NOT NULL, started_at " +
 				d.Time + " NOT NULL, dropped_at " + d.Time + ", published_at " + d.Time +
-				", rows_before bigint NOT NULL DEFAULT 0, rows_affected bigint NOT NULL DEFAULT 0, rows_deleted bigint NOT NULL DEFAULT 0)",
+				", rows_before bigint, rows_affected bigint NOT NULL DEFAULT 0, rows_deleted bigint NOT NULL DEFAULT 0)",
 		}},
 		{StagedTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StagedTable + " (id " + d.Name + " NOT NULL, part bigint NOT NULL, round bigint NOT NULL, staged bigint NOT NULL DEFAULT 0, " +
@@ -263,10 +274,16 @@ func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
 func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, *TableWrite, error) {
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
+		if err == nil && !written.leftNothing(settled) {
+			err = tellReaders(ctx, tx, settled)
+		}
 		return written, settled, err
 	}
 	s := &stage{tx: tx, write: w}
-	if w.staging.Do == interpreter.StagingPublish {
+	switch w.staging.Do {
+	case interpreter.StagingBegin:
+		return Written{}, w, s.begin(ctx)
+	case interpreter.StagingPublish:
 		written, err := s.publish(ctx)
 		return written, w, err
 	}
@@ -279,11 +296,23 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, 
 	if w.replace {
 		return s.rows(ctx, settled)
 	}
+	settled, err := s.withoutNewer(ctx, settled)
+	if err != nil {
+		return Written{}, settled, err
+	}
 	written, err := WriteRows(ctx, tx, settled)
 	if err != nil {
 		return written, settled, err
 	}
-	return written, settled, s.keys(ctx, settled)
+	if err := s.keys(ctx, settled); err != nil {
+		return written, settled, err
+	}
+	return written, settled, tellReaders(ctx, tx, settled)
+}
+
+// leftNothing reports whether a write that leaves rows as they are has left all of them.
+func (written Written) leftNothing(w *TableWrite) bool {
+	return w.name == modeInsertOrIgnore && written == Written{}
 }
 
 // stage is what is staged for a call or loop, in a transaction.
@@ -292,13 +321,16 @@ type stage struct {
 	write *TableWrite
 	// beside is the table with the rows, nil where none has been made.
 	beside *TableWrite
+	// newer is the table with the keys of what other loads have written since this one began to read; nil where there is none.
+	newer  *TableWrite
 	staged int64 // rows of the part
 	// columns are those that rows of the part have had.
 	columns []string
 	// published is what publishing has done, nil before.
 	published *Written
-	fresh     bool  // nothing was known of the call or loop before
-	before    int64 // rows of the table before its first write, if what was not read is deleted
+	fresh     bool // nothing was known of the call or loop before
+	// before is how many rows of the table there were before its first write, if what was not read is deleted; nil where that is not known.
+	before *int64
 }
 
 func stagingError(kind, format string, args ...any) error {
@@ -317,16 +349,16 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 	}
 	var (
 		known              bool
-		beside             *string
+		beside, newer      *string
 		replaces           string
 		dropped, published bool
 		written            Written
 	)
 	find := func() error {
-		return s.tx.Query(ctx, "SELECT beside, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_before, rows_affected, rows_deleted FROM "+
+		return s.tx.Query(ctx, "SELECT beside, newer, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_before, rows_affected, rows_deleted FROM "+
 			StagingTable+" WHERE id = $1"+lock, []any{id}, func(scan func(...any) error) error {
 			known = true
-			return scan(&beside, &replaces, &dropped, &published, &s.before, &written.affected, &written.deleted)
+			return scan(&beside, &newer, &replaces, &dropped, &published, &s.before, &written.affected, &written.deleted)
 		})
 	}
 	if err := find(); err != nil {
@@ -354,15 +386,22 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 		return tool.Errorf("replace_where of table %q says something else than in another write of the same call or loop (%s, and %s now): "+
 			"it must not depend on the element", s.write.Shown, replaces, s.write.staging.where.text())
 	}
-	return s.name(beside)
+	return s.name(beside, newer)
 }
 
-// name reads the name of the table with the rows.
-func (s *stage) name(quoted *string) error {
-	if quoted == nil {
+// name reads the names of the tables with the rows, and with the keys of what is newer.
+func (s *stage) name(beside, newer *string) error {
+	if newer != nil {
+		parts, err := splitName(*newer)
+		if err != nil {
+			return err
+		}
+		s.newer = s.write.newerOf(s.tx.Dialect(), s.write.staging.ID, parts[:len(parts)-1]...)
+	}
+	if beside == nil {
 		return nil
 	}
-	parts, err := splitName(*quoted)
+	parts, err := splitName(*beside)
 	s.beside = s.write.besideIn(parts[:len(parts)-1]...)
 	return err
 }
@@ -383,13 +422,13 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 	if s.published != nil {
 		return s.overtaken("the rows of its call or loop have been published")
 	}
-	if s.fresh {
-		if err := s.dropLeftOver(ctx); err != nil {
+	if s.fresh { // of a loop without an iteration
+		if err := s.beginReading(ctx); err != nil {
 			return err
 		}
-		if err := s.countBefore(ctx); err != nil {
-			return err
-		}
+	}
+	if err := s.countBefore(ctx); err != nil {
+		return err
 	}
 	w := s.write
 	var (
@@ -416,21 +455,22 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 // countBefore keeps how many rows the table has before the call or loop writes any, which delete_missing
 // needs: of a table that gets other keys all rows go, however many new ones it has by then.
 func (s *stage) countBefore(ctx context.Context) error {
-	if !s.write.staging.deleteMissing {
+	if !s.write.staging.deleteMissing || s.before != nil {
 		return nil
 	}
+	s.before = new(int64)
 	columns, err := s.tx.Columns(ctx, s.write)
 	if len(columns) == 0 || err != nil {
 		return err
 	}
-	within, err := s.within(ctx, columns, thereName+".", true)
+	within, err := s.within(ctx, s.write.staging.where, columns, thereName+".", true)
 	if err != nil {
 		return err
 	}
-	if s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), within); err != nil {
+	if *s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), within); err != nil {
 		return err
 	}
-	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.staging.ID, s.before)
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.staging.ID, *s.before)
 	return err
 }
 
@@ -717,7 +757,7 @@ func (s *stage) create(ctx context.Context, target *Inspected, there []Column) (
 		columns, options = append(columns, target.Checks...), target.Options
 	}
 	if w.staging.where != nil {
-		within, err := s.within(ctx, there, "", false) // times that are texts are compared before they are written
+		within, err := s.within(ctx, w.staging.where, there, "", false) // times that are texts are compared before they are written
 		if err != nil {
 			return "", err
 		}
@@ -732,8 +772,8 @@ func (s *stage) create(ctx context.Context, target *Inspected, there []Column) (
 
 // within is the condition that a row is among those that are replaced; "true" where all are. The database itself
 // writes the values as literals. Without instants bounds that are times are left out where the column has texts.
-func (s *stage) within(ctx context.Context, columns []Column, alias string, instants bool) (string, error) {
-	where, d := s.write.staging.where, s.tx.Dialect()
+func (s *stage) within(ctx context.Context, where *bounds, columns []Column, alias string, instants bool) (string, error) {
+	d := s.tx.Dialect()
 	if where == nil {
 		return "true", nil
 	}
@@ -793,16 +833,13 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 		ago := d.Ago(seconds)
 		return "started_at < " + ago + " AND NOT EXISTS (SELECT 1 FROM " + StagedTable + " AS s WHERE s.id = " + StagingTable + ".id AND s.written_at >= " + ago + ")"
 	}
-	left := "dropped_at IS NULL AND published_at IS NULL AND (target = $2 AND " + idle(idleBesideOther) + " OR " + idle(idleForever) + ")"
-	type leftOver struct {
-		id     string
-		beside *string
-	}
+	begun := "EXISTS (SELECT 1 FROM " + StagedTable + " AS s WHERE s.id = " + StagingTable + ".id)"
+	left := "dropped_at IS NULL AND published_at IS NULL AND (target = $2 AND (" + idle(idleBesideOther) + " AND " + begun + " OR " + idle(idleUnwritten) + ") OR " + idle(idleForever) + ")"
 	var found []leftOver
-	err := s.tx.Query(ctx, "SELECT id, beside FROM "+StagingTable+" WHERE id <> $1 AND "+left+d.LockFree,
+	err := s.tx.Query(ctx, "SELECT id, beside, newer FROM "+StagingTable+" WHERE id <> $1 AND "+left+d.LockFree,
 		[]any{s.write.staging.ID, s.write.QuotedTable()}, func(scan func(...any) error) error {
 			var one leftOver
-			err := scan(&one.id, &one.beside)
+			err := scan(&one.id, &one.beside, &one.newer)
 			found = append(found, one)
 			return err
 		})
@@ -813,14 +850,42 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 		// A write that uses the table keeps it for now, and an error of the update is not one of this write.
 		_ = s.tx.Try(ctx, func() error {
 			n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET dropped_at = "+d.Now+" WHERE id = $1 AND "+left, one.id, s.write.QuotedTable())
-			if n == 0 || err != nil || one.beside == nil {
+			if n == 0 || err != nil {
 				return err
 			}
-			return s.tx.Change(ctx, s.write.besideIn(), func() error {
-				_, err := s.tx.Exec(ctx, "DROP TABLE IF EXISTS "+*one.beside)
-				return err
-			})
+			return s.tx.Change(ctx, s.write.besideIn(), func() error { return one.drop(ctx, s.tx) })
 		})
 	}
 	return nil
 }
+
+// leftOver is what a call or loop has left that has not published its rows.
+type leftOver struct {
+	id            string
+	beside, newer *string
+}
+
+// drop drops its tables, unless somebody just adds to one of them.
+func (l leftOver) drop(ctx context.Context, tx StagingTx) error {
+	if l.newer != nil {
+		table, err := splitName(*l.newer)
+		if err != nil {
+			return err
+		}
+		if free, err := tx.Free(ctx, table); !free || err != nil {
+			return errors.Join(err, errInUse)
+		}
+	}
+	for _, table := range []*string{l.beside, l.newer} {
+		if table == nil {
+			continue
+		}
+		if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+*table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errInUse keeps what is left over for now.
+var errInUse = errors.New("a write uses it")

@@ -70,6 +70,8 @@ type Dialect struct {
 	Differ func(there, given []string) string
 	// NameProblem says why there can be no column or table of a name beside others, "" where there can.
 	NameProblem func(name string, others []string) string
+	// OneCase is the same for names of tables that are one, nil where each is another.
+	OneCase func(name string) string
 }
 
 // NewTable is a table, and the statements that make it.

@@ -53,6 +53,7 @@ type TableWrite struct {
 	// their values were changed for their columns.
 	unfit   map[int]*RowRefusal
 	served  map[int]map[string]any
+	refused []int // numbers of the rows that were rejected
 	staging staging
 	// tableColumns are those of the table, once the write is settled.
 	tableColumns []Column
@@ -137,6 +138,11 @@ and form; a value without a zone, such as a date, is of the zone of the bound, a
 With delete_missing, mode upsert writes rows at once, and keeps the keys of all that were read beside the table, also of those that were
 rejected, discarded or not newer. Once the call or loop has completed, rows whose key was not read are deleted; more than max_delete of
 the table (0.5) are an error of type max_delete.
+
+Before such a call or loop sends its first request, it makes a table reprise_newer_…_ID beside the target, to which other writes of
+table sinks add the keys of the rows that they write and delete. Those are newer: they are neither replaced nor deleted, nor written
+again. Where that is not known, as without a key, or where another load has published rows of it meanwhile, the
+error is of type table_changed, and nothing is published.
 
 Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
 empty_replace without allow_empty. Staged rows are counted, and less than was written is an error of type staging_lost. What failed

@@ -24,7 +24,7 @@ const (
 	DoWait                       // wait durably, then Waited
 	DoHold                       // wait until people resume it, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
-	DoState                      // claim or move the state that the step keeps, then StateAnswered or StateFailed
+	DoState                      // what StateInput says, such as to claim the state that the step keeps, then StateAnswered or StateFailed
 	DoFinish                     // the call has ended
 )
 
@@ -54,8 +54,16 @@ func (v View) DueWait(now time.Time) *interpreter.Wait {
 	return &wait
 }
 
-// stateRequest is the request to claim or move the state of the step.
+// begins are the sinks of the call whose tables have to know that it begins to read.
+func (r reader) begins(now time.Time) []interpreter.ToolInput {
+	return r.round().Begins(&r.config.Sinks, now)
+}
+
+// stateRequest is the request to claim or move the state of the step, or to begin.
 func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpreter.StateInput {
+	if pending.Begins {
+		return interpreter.StateInput{Begins: r.begins(now)}
+	}
 	if pending.Move != nil {
 		return r.keeps.Move(r.state.Watermark, pending.Move, now)
 	}

@@ -7,6 +7,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
 	"reprise/interpreter/call/sink"
+	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
@@ -23,10 +24,15 @@ type decided struct {
 	now    time.Time
 }
 
-// start begins the call: by a claim of its state, where it keeps one.
+// start begins the call: by a claim of its state, where it keeps one, or by having the tables of its sinks know that it begins to
+// read, where those publish all rows together.
 func (c *Call) start(now time.Time) {
 	c.state.StartedAt = now
-	if c.keeps == nil || c.state.Watermark != nil {
+	switch {
+	case c.keeps == nil && len(c.read().begins(now)) > 0:
+		c.state.Todo = []Todo{{State: &watermark.Pending{Begins: true}}}
+		return
+	case c.keeps == nil, c.state.Watermark != nil:
 		c.begin(now)
 		return
 	}

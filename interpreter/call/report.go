@@ -142,9 +142,13 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 	c.state.replaceLast(Todo{End: &result})
 }
 
-// StateAnswered applies the result of the claim or the move that was due.
+// StateAnswered applies the result of the claim, the move or the beginning that was due.
 func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	pending := *c.state.head().State
+	if pending.Begins {
+		c.begin(now)
+		return
+	}
 	if pending.Move != nil {
 		c.state.Watermark = c.state.Watermark.Moved(pending.Move)
 		c.state.dropHead()
@@ -160,9 +164,13 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	c.begin(now)
 }
 
-// StateFailed ends the call: its state cannot be claimed or moved.
+// StateFailed ends the call: its state cannot be claimed or moved, or the table of a sink not be read beside others.
 func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
-	if failure.Kind != interpreter.KindCancelled {
+	switch {
+	case failure.Kind == interpreter.KindCancelled:
+	case c.state.head().State.Begins:
+		failure.Kind = interpreter.KindSink
+	default:
 		failure.Kind = interpreter.KindIncremental
 	}
 	failure.Message = c.config.Where() + ": " + failure.Message

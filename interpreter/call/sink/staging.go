@@ -2,10 +2,12 @@ package sink
 
 import (
 	"fmt"
+	"time"
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -42,6 +44,31 @@ func LoopStaging(run interpreter.RunInfo, step *playbook.Step, visit int, sink *
 }
 
 func stagingID(parts ...any) string { return expression.Digest(parts...)[:stagingIDLength] }
+
+// Begins are the sinks of the call whose tables have to know that it begins to read, or that its loop does. Their places do not
+// depend on what is read.
+func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInput) {
+	if r.Sink != nil {
+		return nil
+	}
+	all := lists.Map(sinks.ofSuccess(), sinks.Chosen)
+	if r.Index != nil && r.Step.Sink != nil {
+		all = append(all, r.Step.Sink)
+	}
+	for _, sink := range all {
+		staging := r.Staging(sink, interpreter.StagingBegin)
+		if staging == nil {
+			continue
+		}
+		input, fixed := r.Target(sink, sinks.Policies, now)
+		if !fixed {
+			continue
+		}
+		input.RunID, input.Staging = r.Run.RunID, staging
+		begins = append(begins, input)
+	}
+	return begins
+}
 
 // End says which sinks see to staged rows at the end of a call, and what the result has to say of them: where
 // the call has read all they are published, and of an iteration those of rounds before are dropped.

@@ -42,13 +42,16 @@ type Watermark struct {
 	Missing int `json:"missing,omitempty"`
 }
 
-// Pending is a state that has to be claimed or moved without rows. Kept with the state of a call.
+// Pending is a state that has to be claimed or moved without rows, or the tables of sinks that have to know that a call
+// begins to read. Kept with the state of a call.
 type Pending struct {
 	// Name and Group are those of the state that is to be claimed.
 	Name  string `json:"name,omitempty"`
 	Group string `json:"group,omitempty"`
 	// Move is nil where the state is to be claimed.
 	Move *incremental.Move `json:"move,omitempty"`
+	// Begins is set for tables of sinks.
+	Begins bool `json:"begins,omitempty"`
 }
 
 // Claim distinguishes what the call reads from what it has read before, or has read under another

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// tableLock is the part of the advisory locks that is the same for all tables by whose names writes are locked. A write shares
+// that of its table; who reads the table as a whole, and publishes it, has it alone for a moment, so that a write either is
+// over by then, or finds the table to which it has to add what it writes.
+const tableLock = 0x7265706e
+
+// lockName is the other part, of a table.
+func lockName(w *sqltool.TableWrite) int32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(w.Table[len(w.Table)-1])) // it never fails
+	return int32(hash.Sum32())                         //nolint:gosec // any number will do
+}
+
+// shareTable is the statement by which a write keeps its table from those that need it alone.
+const shareTable = "SELECT pg_advisory_xact_lock_shared($1::int, $2::int)"
+
+// beginOf begins the transaction of a write. It reads what others have committed, whatever is usual in the database, as it waits
+// for them.
+func beginOf(w *sqltool.TableWrite) string {
+	if w.Alone() {
+		return beginCommitted
+	}
+	return beginCommitted + "; SELECT pg_advisory_xact_lock_shared(" + strconv.Itoa(tableLock) + ", " + strconv.Itoa(int(lockName(w))) + ")"
+}
+
+// lockAlone has the write alone use its table, where it needs that.
+func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
+	if !w.Alone() {
+		return nil
+	}
+	if w.Begins() { // each iteration of a loop does
+		begun := false
+		err := t.Query(ctx, sqltool.BegunStatement, []any{w.StagingID()}, func(func(...any) error) error {
+			begun = true
+			return nil
+		})
+		if begun || err != nil {
+			return err
+		}
+	}
+	return t.waitShortly(ctx, func() error {
+		_, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", int32(tableLock), lockName(w))
+		return err
+	})
+}
+
+// readers are tables for what is newer beside a table: see sqltool.TableWrite.NewerNames.
+const readers = ` FROM pg_class t JOIN pg_class c ON c.relnamespace = t.relnamespace JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE t.oid = to_regclass($1) AND c.relname >= $2 AND c.relname < $3 AND c.relkind = 'r'`
+
+// noReaders is the condition that there are none.
+const noReaders = "current_setting('transaction_isolation') = 'read committed' AND NOT EXISTS (SELECT" + readers + ")"
+
+// Readers are the tables for what is newer. Who owns the table itself, or the database, can do whatever the owner of one of them can.
+func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
+	begin, behind := w.NewerNames(dialect)
+	err = t.Query(ctx, "SELECT n.nspname::text, c.relname::text, c.relowner = t.relowner OR "+isTrusted+", pg_get_userbyid(c.relowner)::text"+readers,
+		[]any{w.QuotedTable(), begin, behind}, func(scan func(...any) error) error {
+			var (
+				schema, name, owner string
+				trusted             bool
+			)
+			if err := scan(&schema, &name, &trusted, &owner); err != nil {
+				return err
+			}
+			found = append(found, []string{schema, name})
+			if !trusted {
+				return untrusted(name, owner)
+			}
+			return nil
+		})
+	return found, err
+}
+
+// isTrusted is the condition that a relation c belongs to the user, to a role of his, to the database's owner or to a superuser.
+const isTrusted = `(pg_has_role(c.relowner, 'MEMBER') OR c.relowner = (SELECT datdba FROM pg_database WHERE datname = current_database())
+	OR (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner))`
+
+// untrusted is the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.
+func untrusted(table, owner string) error {
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Type: "ledger_owner",
+		Message: "table " + strconv.Quote(table) + " belongs to role " + strconv.Quote(owner) + ", which is neither the user of the connection, nor a role of its, nor the owner of the database, " +
+			"so it is not used: its triggers would run with the rights of the connection. If the role is yours, give the table to the user with ALTER TABLE … OWNER TO, " +
+			"or make the user a member of the role; if not, drop the table, and it is made again",
+	}
+}
+
+// Share lets those who may write to a table add to the one beside it.
+func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error {
+	const writers = `SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+		FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+		WHERE c.oid = to_regclass($1) AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE') AND a.grantee <> (SELECT oid FROM pg_roles WHERE rolname = current_user)`
+	var grantees []string
+	err := t.Query(ctx, writers, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var grantee string
+		err := scan(&grantee)
+		grantees = append(grantees, grantee)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, grantee := range grantees {
+		if _, err := t.Exec(ctx, "GRANT SELECT, INSERT ON "+table.QuotedTable()+" TO "+grantee); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Free has the transaction alone use a table for what is newer.
+func (t *tableTx) Free(ctx context.Context, table []string) (bool, error) {
+	w := &sqltool.TableWrite{Table: table}
+	_, err := t.Exec(ctx, "LOCK TABLE "+w.QuotedTable()+" IN ACCESS EXCLUSIVE MODE NOWAIT")
+	return err == nil || isSQLState(err, "42P01"), err
+}
+
+// queueShare has a write that is sent at once share its table.
+func queueShare(batch *pgx.Batch, w *sqltool.TableWrite) {
+	batch.Queue(shareTable, int32(tableLock), lockName(w))
+}

@@ -1,0 +1,440 @@
+package sqltool
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+)
+
+// A call or loop whose rows are published together reads for a while. What other loads write to its table meanwhile is newer than
+// what it has read (docs/concepts/written-once.md#other-loads-of-the-table): before it reads, it makes a table beside its target,
+// and each other write to the target adds there, in its own transaction, the keys of the rows that it has written or deleted.
+//
+// The order of locks is that of all writes to a table: first the name of the table, which each write keeps from those that need it
+// alone; then the ledger; then the table and those beside it.
+
+// newerPrefix begins the names of the tables with the keys of what is newer.
+const newerPrefix = "reprise_newer_"
+
+// The columns that such a table has beside those of the key.
+const (
+	goneColumn = "reprise_gone" // whether the row was deleted
+	noteColumn = "reprise_note" // why it is not known which rows are newer
+	// givenColumn numbers rows that are about to be written, while they are compared with those that are newer.
+	givenColumn = "reprise_row"
+)
+
+const (
+	newerName        = "reprise_newer"
+	typeTableChanged = "table_changed"
+	tableNameBytes   = 8
+)
+
+// newerNames is how the names begin of the tables beside one of a name.
+func newerNames(d *Dialect, table string) string {
+	if d.OneCase != nil {
+		table = d.OneCase(table)
+	}
+	return newerPrefix + expression.Digest(table)[:tableNameBytes] + "_"
+}
+
+// NewerNames is how the names begin of the tables for what is newer beside that of the write, and a text behind all of them.
+func (w *TableWrite) NewerNames(d *Dialect) (begin, behind string) {
+	begin = newerNames(d, w.Table[len(w.Table)-1])
+	return begin, strings.TrimSuffix(begin, "_") + "`"
+}
+
+// newerOf is the table for what is newer than what a call or loop has read.
+func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrite {
+	return &TableWrite{Table: append(slices.Clone(schema), newerNames(d, w.Table[len(w.Table)-1])+id), Shown: w.Shown, mode: modeOf(modeInsert)}
+}
+
+// newerKey are the columns by which rows are compared: those of the key, or else the one that bounds what is replaced. There
+// are none where the table lacks one of them.
+func (s *stage) newerKey(target *Inspected) (key []InspectedColumn) {
+	names := s.write.Key
+	if where := s.write.staging.where; len(names) == 0 && where != nil {
+		names = []string{where.column}
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == name })
+		if at < 0 {
+			return nil
+		}
+		key = append(key, target.Columns[at])
+	}
+	return key
+}
+
+// begin makes the call or loop known, before it reads.
+func (s *stage) begin(ctx context.Context) error {
+	if err := s.open(ctx, false); err != nil || !s.fresh {
+		return err
+	}
+	return s.beginReading(ctx)
+}
+
+// beginReading makes the table for what is newer.
+func (s *stage) beginReading(ctx context.Context) error {
+	if err := s.dropLeftOver(ctx); err != nil {
+		return err
+	}
+	target, err := s.tx.Inspect(ctx, s.write)
+	if err != nil || target.NoSchema {
+		return err
+	}
+	var schema []string
+	if target.Schema != "" {
+		schema = []string{target.Schema}
+	}
+	var (
+		d          = s.tx.Dialect()
+		newer      = s.write.newerOf(d, s.write.staging.ID, schema...)
+		key        = s.newerKey(target)
+		columns    = lists.Map(key, func(c InspectedColumn) string { return quoteName(c.Name) + " " + c.Type })
+		withOthers = slices.Concat(columns, []string{goneColumn + " boolean", noteColumn + " text", givenColumn + " bigint"})
+	)
+	if _, err := s.tx.Exec(ctx, "CREATE TABLE "+newer.QuotedTable()+" ("+strings.Join(withOthers, ", ")+")"); err != nil {
+		return err
+	}
+	if len(key) > 0 { // some types have no order
+		names := QuoteNames(lists.Map(key, func(c InspectedColumn) string { return c.Name }))
+		_ = s.tx.Try(ctx, func() error {
+			_, err := s.tx.Exec(ctx, "CREATE INDEX "+quoteName(newer.Table[len(newer.Table)-1]+"_key")+" ON "+newer.QuotedTable()+" ("+names+")")
+			return err
+		})
+	}
+	if err := s.tx.Share(ctx, s.write, newer); err != nil {
+		return err
+	}
+	s.newer = newer
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET newer = $2 WHERE id = $1", s.write.staging.ID, newer.QuotedTable())
+	return err
+}
+
+// Begins reports whether the write has a call or loop known that begins to read.
+func (w *TableWrite) Begins() bool { return w.Staged() && w.staging.Do == interpreter.StagingBegin }
+
+// StagingID is that of the call or loop of a write that is staged.
+func (w *TableWrite) StagingID() string { return w.staging.ID }
+
+// Alone reports whether nobody else may write to the table meanwhile: where a call or loop begins to read, publishes, or writes rows
+// that others may just have written.
+func (w *TableWrite) Alone() bool {
+	return w.Staged() && (w.Begins() || w.staging.Do == interpreter.StagingPublish || w.staging.deleteMissing)
+}
+
+// BegunStatement finds out whether a call or loop has begun.
+const BegunStatement = "SELECT 1 FROM " + StagingTable + " WHERE id = $1"
+
+// isKeyOf are the columns of a table for what is newer by which rows are compared.
+func isKeyOf(columns []Column) []string {
+	return slices.DeleteFunc(lists.Map(columns, nameOf), func(name string) bool {
+		return name == goneColumn || name == noteColumn || name == givenColumn
+	})
+}
+
+// tellReaders adds what was written to the tables for what is newer of calls and loops that read meanwhile, but for the write's own.
+// refused are rows that the database has refused.
+func tellReaders(ctx context.Context, tx StagingTx, w *TableWrite) error {
+	if len(w.Rows)+len(w.Deletes) == 0 {
+		return nil
+	}
+	readers, err := others(ctx, tx, w)
+	if err != nil {
+		return err
+	}
+	for _, reader := range readers {
+		if err := tell(ctx, tx, w, reader); err != nil {
+			return err
+		}
+	}
+	if len(readers) > 0 {
+		_, err = tx.Columns(ctx, w) // a transaction knows one table
+	}
+	return err
+}
+
+// others are the tables for what is newer beside that of the write, but for the write's own.
+func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWrite, err error) {
+	readers, err := tx.Readers(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, reader := range readers {
+		if name := reader[len(reader)-1]; w.Staged() && strings.HasSuffix(name, "_"+w.staging.ID) {
+			continue
+		}
+		found = append(found, &TableWrite{Table: reader, Shown: w.Shown, mode: modeOf(modeInsert)})
+	}
+	return found, nil
+}
+
+// tell adds the keys of what was written to one table.
+func tell(ctx context.Context, tx StagingTx, w, reader *TableWrite) error {
+	columns, err := tx.Columns(ctx, reader)
+	if err != nil {
+		return err
+	}
+	key := isKeyOf(columns)
+	if len(key) == 0 {
+		return tellNote(ctx, tx, reader, "another load has written rows of it")
+	}
+	rows, known := w.keysWritten(key)
+	if known && len(rows) > 0 {
+		reader.Columns, reader.Rows = append(key, goneColumn), rows
+		var refused *RowRefusal
+		err := tx.Try(ctx, func() error {
+			_, err := tx.Insert(ctx, reader)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		if refused = tx.Refused(reader, err); refused == nil {
+			return err
+		}
+		known = false
+	}
+	if !known {
+		return tellNote(ctx, tx, reader, "another load has written rows of it whose "+strings.Join(key, ", ")+" is not known")
+	}
+	return nil
+}
+
+// tellNote has a table know that it is not known which rows are newer.
+func tellNote(ctx context.Context, tx StagingTx, reader *TableWrite, note string) error {
+	_, err := tx.Exec(ctx, "INSERT INTO "+reader.QuotedTable()+" ("+goneColumn+", "+noteColumn+") VALUES (false, $1)", note)
+	return err
+}
+
+// keysWritten are the keys of what was written and deleted; known is false where a row lacks one.
+func (w *TableWrite) keysWritten(key []string) (rows []map[string]any, known bool) {
+	add := func(row map[string]any, gone bool) bool {
+		own := make(map[string]any, len(key)+1)
+		for _, column := range key {
+			if row[column] == nil {
+				return false
+			}
+			own[column] = row[column]
+		}
+		own[goneColumn] = gone
+		rows = append(rows, own)
+		return true
+	}
+	for i, row := range w.Rows {
+		if !slices.Contains(w.refused, w.Number(i)) && !add(row, false) {
+			return nil, false
+		}
+	}
+	for _, row := range w.Deletes {
+		if !add(row, true) {
+			return nil, false
+		}
+	}
+	return rows, true
+}
+
+// withoutNewer is the write without rows that other loads have written or deleted since its call or loop began to read.
+func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWrite, error) {
+	key, some, err := s.readNewer(ctx)
+	if !some || err != nil || len(settled.Rows)+len(settled.Deletes) == 0 {
+		return settled, err
+	}
+	rows := slices.Concat(settled.Rows, settled.Deletes)
+	given := *s.newer
+	given.Columns, given.Rows = append(key, givenColumn), make([]map[string]any, len(rows))
+	for i, row := range rows {
+		given.Rows[i] = map[string]any{givenColumn: i}
+		for _, column := range key {
+			given.Rows[i][column] = row[column]
+		}
+	}
+	given.lenient = true // a key that the column does not hold is of no row
+	if _, err := insertAll(ctx, s.tx, &given); err != nil {
+		return nil, err
+	}
+	newer := make([]bool, len(rows))
+	table := s.newer.QuotedTable()
+	err = s.tx.Query(ctx, "SELECT "+givenName+"."+givenColumn+" FROM "+table+" AS "+givenName+" WHERE "+givenName+"."+givenColumn+" IS NOT NULL AND EXISTS (SELECT 1 FROM "+
+		table+" AS "+newerName+" WHERE "+newerName+"."+givenColumn+" IS NULL AND "+sameIn(key, newerName, givenName)+")", nil, func(scan func(...any) error) error {
+		var at int64
+		err := scan(&at)
+		newer[at] = true
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+givenColumn+" IS NOT NULL"); err != nil {
+		return nil, err
+	}
+	rest := settled.without(newer[:len(settled.Rows)])
+	rest.Deletes = nil
+	for i, row := range settled.Deletes {
+		if !newer[len(settled.Rows)+i] {
+			rest.Deletes = append(rest.Deletes, row)
+		}
+	}
+	_, err = s.tx.Columns(ctx, s.write) // a transaction knows one table
+	return rest, err
+}
+
+// readNewer finds out whether anything is known to be newer, and by which columns.
+func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err error) {
+	if s.newer == nil {
+		return nil, false, nil
+	}
+	columns, err := s.tx.Columns(ctx, s.newer)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(columns) == 0 {
+		return nil, false, stagingError(typeStagingLost, "the table %s beside table %q is not there any more: nothing was published. Run it again",
+			s.newer.QuotedTable(), s.write.Shown)
+	}
+	err = s.tx.Query(ctx, "SELECT 1 FROM "+s.newer.QuotedTable()+" LIMIT 1", nil, func(scan func(...any) error) error {
+		some = true
+		var one int64
+		return scan(&one)
+	})
+	return isKeyOf(columns), some && len(isKeyOf(columns)) > 0, err
+}
+
+// checkNewer refuses to publish where it is not known which rows are newer.
+func (s *stage) checkNewer(ctx context.Context, there []Column) error {
+	if s.newer == nil {
+		return nil
+	}
+	if _, _, err := s.readNewer(ctx); err != nil {
+		return err
+	}
+	table, note := s.newer.QuotedTable(), ""
+	read := func(scan func(...any) error) error { return scan(&note) }
+	if err := s.tx.Query(ctx, "SELECT "+noteColumn+" FROM "+table+" WHERE "+noteColumn+" IS NOT NULL LIMIT 1", nil, read); err != nil {
+		return err
+	}
+	if note == "" && len(s.write.Key) == 0 && s.write.staging.where != nil { // the rows have no key, and the column of bounds is kept
+		condition, err := s.within(ctx, s.write.staging.where, there, newerName+".", true)
+		if err != nil {
+			return err
+		}
+		if err := s.tx.Query(ctx, "SELECT 'another load has written rows of it' FROM "+table+" AS "+newerName+" WHERE "+condition+" LIMIT 1", nil, read); err != nil {
+			return err
+		}
+	}
+	if note == "" {
+		return nil
+	}
+	remedy := ""
+	if len(s.write.Key) == 0 {
+		remedy = "; with a key, rows that are newer would be kept"
+	}
+	return stagingError(typeTableChanged, "table %q has changed since this load began to read: %s. Nothing was published, as that would undo it%s. Run it again",
+		s.write.Shown, note, remedy)
+}
+
+// sameIn is the condition that two rows have one key.
+func sameIn(key []string, one, other string) string {
+	return strings.Join(lists.Map(key, func(column string) string {
+		name := quoteName(column)
+		return one + "." + name + " = " + other + "." + name
+	}), " AND ")
+}
+
+// tellPublished has other calls and loops that read meanwhile know that rows of theirs were published.
+func (s *stage) tellPublished(ctx context.Context, there []Column) error {
+	readers, err := others(ctx, s.tx, s.write)
+	if err != nil {
+		return err
+	}
+	for _, reader := range readers {
+		name := reader.Table[len(reader.Table)-1]
+		meets, err := s.meets(ctx, name[strings.LastIndexByte(name, '_')+1:], there)
+		if err != nil {
+			return err
+		}
+		if !meets {
+			continue
+		}
+		if err := tellNote(ctx, s.tx, reader, "another load has replaced or deleted rows of it"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meets reports whether another call or loop may replace rows that this one does.
+func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, error) {
+	own, text := s.write.staging.where, ""
+	err := s.tx.Query(ctx, "SELECT replaces FROM "+StagingTable+" WHERE id = $1", []any{id}, func(scan func(...any) error) error { return scan(&text) })
+	if err != nil || own == nil || text == "" {
+		return true, err
+	}
+	other := &bounds{}
+	parts := []*any{new(any), &other.equals, &other.from, &other.to}
+	decoded := lists.Map(parts, func(part *any) any { return part })
+	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
+		return true, tool.Errorf("the bounds of another load of table %q cannot be read: %w", s.write.Shown, err)
+	}
+	if other.column, _ = (*parts[0]).(string); other.column != own.column {
+		return true, nil
+	}
+	first, second := own.begin(), other.begin()
+	if first == nil && second == nil {
+		return true, nil
+	}
+	for _, one := range []struct {
+		value any
+		of    *bounds
+	}{{first, other}, {second, own}} {
+		if one.value == nil {
+			continue
+		}
+		holds, err := s.holds(ctx, one.of, there, one.value)
+		if holds || err != nil {
+			return holds, err
+		}
+	}
+	return false, nil
+}
+
+// begin is the smallest value that bounds hold, nil where there is none.
+func (b *bounds) begin() any {
+	if b.equals != nil {
+		return b.equals
+	}
+	return b.from
+}
+
+// holds reports whether bounds hold a value.
+func (s *stage) holds(ctx context.Context, b *bounds, there []Column, value any) (holds bool, err error) {
+	condition, err := s.within(ctx, b, there, thereName+".", true)
+	if err != nil {
+		return false, err
+	}
+	d, of, cast, literal := s.tx.Dialect(), columnNamed(there, b.column), "", ""
+	if _, _, isTime := instantBound(value); !isTime || !d.comparesInstants(of) {
+		value, cast, _ = d.bound(of, value) // what is wrong with it is said where it bounds rows
+	}
+	err = s.tx.Query(ctx, d.QuoteLiteral, []any{d.Literal(value)}, func(scan func(...any) error) error { return scan(&literal) })
+	if err != nil {
+		return false, err
+	}
+	if d.Widen != "" && cast == "" { // a literal has no type yet
+		cast = "::" + of.Type
+	}
+	literal += cast
+	err = s.tx.Query(ctx, "SELECT 1 FROM (SELECT "+literal+" AS "+quoteName(b.column)+") AS "+thereName+" WHERE "+condition, nil, func(scan func(...any) error) error {
+		holds = true
+		var one int64
+		return scan(&one)
+	})
+	return holds, err
+}
