@@ -1,0 +1,4 @@
+package postgres
+
+// NotOlder is for tests.
+var NotOlder = notOlder
