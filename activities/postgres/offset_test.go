@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"reprise/activities/postgres"
 	"reprise/activities/sqltool"
@@ -179,19 +180,17 @@ func TestEvolveMakesTheSchema(t *testing.T) {
 		}
 	}
 	rows := []any{map[string]any{"id": 1, "n": 1}, map[string]any{"id": 2, "n": "n/a"}}
-	failed := make(chan error)
 	const together = 4
+	group := errgroup.Group{}
 	for i := range together {
-		go func() {
+		group.Go(func() error {
 			in := pg.Rows(fields(fmt.Sprintf(`"New".t%d`, i)), rows)
 			in.OperationKey = fmt.Sprint("schema ", i)
 			_, err := pg.Call(t, in)
-			failed <- err
-		}()
+			return err
+		})
 	}
-	for range together {
-		require.NoError(t, <-failed)
-	}
+	require.NoError(t, group.Wait())
 	require.Equal(t, []map[string]any{{"n": int64(together)}}, db.Query(t, `SELECT count(*) AS n FROM pg_tables WHERE schemaname = 'New'`))
 	require.Equal(t, []map[string]any{{"n": int64(together)}}, db.Query(t, `SELECT count(*) AS n FROM aside.refused`))
 	frozen := fields("other.t")

@@ -53,7 +53,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 			continue
 		}
 		switch value.(type) {
-		case string, []any:
+		case string, []any, bool:
 		default:
 			continue
 		}
@@ -99,7 +99,7 @@ func isSame(sent, value any) bool {
 		list, isList := sent.([]any)
 		return isList && len(list) == len(value) && (len(list) == 0 || &list[0] == &value[0])
 	}
-	return true
+	return sent == value
 }
 
 // changed is a row with another value of a column. The table of rows that are refused gets the row as it was.

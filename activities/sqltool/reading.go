@@ -1,7 +1,9 @@
 package sqltool
 
 import (
+	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"reprise/interpreter/expression"
@@ -15,6 +17,7 @@ const (
 	readsAll     Reading = iota // the database keeps the text, or refuses it
 	readsNumber                 // numbers, and texts that are the plain form of one
 	readsLike                   // any text, but what looks like a number becomes one
+	readsText                   // texts, where the database would make numbers of booleans
 	readsBoolean                // booleans as databases write them
 	readsInstant                // times, with their offsets
 	readsUTC                    // times without an offset
@@ -63,7 +66,9 @@ func ReaderOfDeclared(declared string) Reader {
 		return Reader{of: readsBoolean, affine: true}
 	case kind.isNumber():
 		return Reader{of: readsNumber, affine: true}
-	case kind == kindText, declared == "", strings.Contains(strings.ToUpper(declared), "BLOB"):
+	case kind == kindText:
+		return Reader{of: readsText}
+	case declared == "", strings.Contains(strings.ToUpper(declared), "BLOB"):
 		return Reader{}
 	}
 	return Reader{of: readsLike, affine: true}
@@ -105,6 +110,10 @@ func (r Reader) read(value any) (sent any, problem string) {
 	case string:
 		if !r.list {
 			return r.text(value)
+		}
+	case bool:
+		if r.of == readsText {
+			return expression.Text(value), ""
 		}
 	case []any:
 		if r.list {
@@ -159,25 +168,36 @@ func (r Reader) text(text string) (sent any, problem string) {
 		}
 	case readsUTC, readsDay, readsClock:
 		return inUTC(r.of, text)
-	case readsAll:
+	case readsAll, readsText:
 	}
 	return text, ""
 }
 
-// number reads a text for a column of numbers. SQLite would round one of many digits, and says so only of numbers.
+// number reads a text for a column of numbers. SQLite would round one of many digits, which is known of numbers alone.
 func (r Reader) number(text string) (sent any, problem string) {
-	const exact = 15
 	switch {
 	case isPlainNumber(text):
-		if r.affine && len(text) > exact {
-			if number, err := expression.Decode([]byte(text)); err == nil {
-				return number, ""
-			}
+		if r.affine && !isKept(text) {
+			return json.Number(text), ""
 		}
 	case r.of == readsNumber, numberLike.MatchString(text):
 		return text, noPlainNumber
 	}
 	return text, ""
+}
+
+// isKept reports whether SQLite keeps all digits of a number.
+func isKept(text string) bool {
+	const always = 15 // digits of a float
+	if len(text) <= always {
+		return true
+	}
+	if !strings.Contains(text, ".") {
+		_, err := strconv.ParseInt(text, 10, 64)
+		return err == nil
+	}
+	float, err := strconv.ParseFloat(text, 64)
+	return err == nil && strconv.FormatFloat(float, 'f', -1, 64) == strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // isMovingTime reports whether PostgreSQL reads a text as a time that depends on when it does.

@@ -102,26 +102,32 @@ how the call continues; those notes are deleted when they are no longer needed, 
 the latest after 7 days. Both tables are made when they are first needed.
 
 With sequence_by, mode upsert compares rows of one key by that column, those of
-one write too: the larger value stays, of equal ones the later row. Numbers are
-compared as numbers, times as instants (in SQLite in columns that are declared as a date or time),
-text by code points; nil is less than any other value. With hard_delete, a row in which that column is truthy deletes the row with
+one write too: the larger value stays, of equal ones the later row. They are compared as incremental compares
+cursors, whatever the column's type: numbers as numbers, times as instants in any form, other text by code points; nil is less than
+any other value. Of texts the type of incremental decides, where the column is its cursor_path, else what they look like. With hard_delete, a row in which that column is truthy deletes the row with
 its key (a text such as "false", "no" or "0", which is truthy too, is an error), beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
 schema_contract says what happens to rows that differ from their table. freeze (the
-default) is an error that names row and column. evolve makes the table, with the
+default) is an error that names row and column. evolve makes the table, and its schema where the user may, with the
 columns of key NOT NULL and its primary key, adds columns that may be NULL, and
 widens smallint, integer and bigint up to numeric, real to double precision, and
 varchar(n) to text; it drops, renames and narrows nothing. The types of new columns
 are those of columns, else follow from the rows: bigint, numeric, boolean, text, and
-jsonb for lists and maps (SQLite: text). A column that is nil in all rows is not made yet.
+jsonb for lists and maps (SQLite: text), and in PostgreSQL timestamptz or date for the cursor of incremental. A column that is nil in all rows
+is not made yet.
 discard_value leaves out the value, discard_row the row; the result's meta counts
 them in discarded_values and discarded_rows, and the run warns of them. Changes are
 made in the transaction of the rows. One that waits more than 5 s for other
 transactions is an error of class retryable. SQLite keeps values of any type in a column: there
-evolve widens nothing, discard_value and discard_row go by the declared type, and only a
-whole number of more than 64 bits that a column of numbers would round is an error.
+evolve widens nothing, discard_value and discard_row go by the declared type, and
+a number that a column of numbers would round is an error.
+
+In both databases a text goes into a column of numbers, a key too, only where it is the plain form of one, as JSON writes numbers, without an exponent: "007",
+" 12 ", "1e3" and "NaN" are differences of data_type, and in a column of booleans all texts but true, false, t, f, 1 and 0. A time with an
+offset is converted to UTC for a column without one (timestamp, and time and date, which keep a part of it), in writes, comparisons and bounds; one with a zone by name is a difference there, and a
+word such as now or today is one in any column of times. SQLite has no such columns: a time keeps its text.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
 the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until

@@ -110,6 +110,22 @@ func textsAsBooleans(s *TableTest) {
 	}
 }
 
+// booleansInTexts: a boolean is not the number 1 in a column of texts, and a decimal keeps its digits in one of numbers or is refused.
+func booleansInTexts(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, word text, d numeric")
+	fields := row{"mode": "upsert", "key": "id"}
+	s.Write(fields, row{"id": 1, "word": true, "d": "123456.7890123"}, row{"id": 2, "word": 1, "d": "2251799813685248.5"}, row{"id": 3, "word": false, "d": "-1234567890.125"})
+	require.Equal(s, []string{`{"word":"1"}`, `{"word":"false"}`, `{"word":"true"}`}, s.Content("word"))
+	for _, long := range []string{"0.123456789012345678", "123456789012345.6789", "12345678901234567890.5", "-9007199254740993.0625"} {
+		if s.db.Name == "postgres" {
+			s.Write(fields, row{"id": 4, "d": long})
+			require.Equal(s, []any{row{"d": long}}, s.Query("SELECT d::text AS d FROM "+s.Table+" WHERE id = 4", nil))
+			continue
+		}
+		require.Contains(s, s.Refuse(fields, row{"id": 4, "d": long}).Message, "would round the number "+long)
+	}
+}
+
 // timesOfSequence are two versions of a row, the later first: sequence_by compares as cursors are compared, whatever the form.
 var timesOfSequence = []struct{ later, earlier any }{
 	{"2024-01-01T10:00:00.500Z", "2024-01-01T10:00:00Z"},

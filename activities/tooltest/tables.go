@@ -30,7 +30,7 @@ func (s Tables) Run(t *testing.T) {
 		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "newer kept": newerKept, "newer unknown": newerUnknown, "newer in bounds": newerInBounds, "newer never undone": newerNeverUndone, "replace bounded by times": replaceBoundedByTimes,
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
 		"words of replace":     wordsOfReplace,
-		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans,
+		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
 		"sequence of texts": sequenceOfTexts, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
