@@ -387,6 +387,9 @@ func (r *run) follow(
 		scope = scope.With(map[string]any{"vars": vars})
 	}
 	arrivals, handled, err := interpreter.Follow(step, result.Failed(), scope, budget)
+	for _, text := range budget.TakeNotes() {
+		r.warn("step " + step.Name + ": " + text)
+	}
 	if rehearsal := rehearsalOf(ctx); rehearsal != nil && err == nil {
 		rehearsal.Followed(r.book, step, arrivals)
 	}

@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // Todo is one thing that a call has still to do: the one field that is set. Two
@@ -125,7 +126,12 @@ func (s *State) replaceLast(todo Todo) {
 	s.Todo[len(s.Todo)-1] = todo
 }
 
-// warn adds a warning to the result of the call.
+// warnOnce is warn for what the call may have said before.
+func (s *State) warnOnce(warnings []string) {
+	s.warn(lists.Filter(warnings, func(warning string) bool { return !slices.Contains(s.Warnings, warning) })...)
+}
+
+// warn adds warnings to the result of the call.
 func (s *State) warn(warnings ...string) {
 	if len(warnings) == 0 {
 		return

@@ -40,6 +40,7 @@ type Budget struct {
 	steps  int
 	bytes  int
 	now    time.Time
+	notes  []note
 }
 
 // NewBudget returns an unused budget. now is the recorded time that now()

@@ -52,6 +52,11 @@ func extreme(name string, direction int) func(*Budget, []any) (any, error) {
 		}
 		best := list[0]
 		for _, v := range list[1:] {
+			text, _ := v.(string)
+			than, _ := best.(string)
+			if err := misordered(name, text, than); err != nil {
+				return nil, err
+			}
 			if direction*compareKeys(v, best) > 0 {
 				best = v
 			}

@@ -43,13 +43,17 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	}
 	for name, op := range map[string]func(b *Budget, x, y any) (any, error){ // any order: each fills its own entry
 		"$index": opIndex,
-		"$equal": opEqual, "$notEqual": opNotEqual,
-		"$less": opLess, "$lessEq": opLessEq, "$greater": opGreater, "$greaterEq": opGreaterEq,
+		"$less":  opLess, "$lessEq": opLessEq, "$greater": opGreater, "$greaterEq": opGreaterEq,
 		"$add": opAdd, "$sub": opSub, "$mul": opMul, "$div": opDiv, "$mod": opMod, "$pow": opPow,
-		"$in": opIn, "$contains": opContains, "$startsWith": opStartsWith, "$endsWith": opEndsWith,
+		"$startsWith": opStartsWith, "$endsWith": opEndsWith,
 		"$range": opRange, "$sortBy": opSortBy,
 	} {
 		add(name, func(args ...any) (any, error) { return op(budgetOf(args), args[1], args[2]) })
+	}
+	for name, op := range map[string]noting{ // any order: each fills its own entry
+		"$equal": {op: opEqual}, "$notEqual": {op: opNotEqual, none: true}, "$in": {op: opIn, lists: true}, "$contains": {op: opContains, lists: true},
+	} {
+		add(name, func(args ...any) (any, error) { return op.call(budgetOf(args), args[1], args[2], args[3].(int)) }) // a constant of lowering
 	}
 	add("$path", func(args ...any) (any, error) {
 		return opPath(budgetOf(args), args[1], args[2].([]any)) // a constant of lowering

@@ -43,6 +43,8 @@ func (l *lowering) binary(n *ast.BinaryNode) ast.Node {
 		return place(&ast.BinaryNode{Operator: "??", Left: l.value(n.Left), Right: l.value(n.Right)}, n)
 	case "matches":
 		return l.matches(n)
+	case "in", "contains":
+		return l.call(n, binaryHelpers[n.Operator], l.value(n.Left), l.value(n.Right), offsetOf(n))
 	default:
 		return l.call(n, binaryHelpers[n.Operator], l.value(n.Left), l.value(n.Right))
 	}
@@ -86,13 +88,13 @@ func (l *lowering) once(n *ast.BinaryNode, rest func(left ast.Node) ast.Node) as
 }
 
 // equal uses expr's own == where that means the same and costs little: for a
-// scalar literal and an operand whose type expr cannot know.
+// plain literal and an operand whose type expr cannot know.
 func (l *lowering) equal(n *ast.BinaryNode) ast.Node {
 	left, right := n.Left, n.Right
-	if isScalarLiteral(left) {
+	if isPlainLiteral(left) {
 		left, right = right, left
 	}
-	if isScalarLiteral(right) && l.isOpaque(left) {
+	if isPlainLiteral(right) && l.isOpaque(left) {
 		literal := right
 		if _, ok := right.(*ast.NilNode); ok {
 			literal = place(&ast.NilNode{}, right)
@@ -103,12 +105,21 @@ func (l *lowering) equal(n *ast.BinaryNode) ast.Node {
 	if n.Operator == "!=" {
 		helper = "$notEqual"
 	}
-	return l.call(n, helper, l.value(n.Left), l.value(n.Right))
+	return l.call(n, helper, l.value(n.Left), l.value(n.Right), offsetOf(n))
 }
 
-func isScalarLiteral(node ast.Node) bool {
-	switch node.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.BoolNode, *ast.NilNode:
+// offsetOf is where a node is in the source, for what is noted of it.
+func offsetOf(n ast.Node) ast.Node {
+	return place(&ast.ConstantNode{Value: n.Location().From}, n)
+}
+
+// isPlainLiteral reports whether a node is nil or a text that nobody takes for a number or a boolean: nothing
+// is to note of a comparison with it.
+func isPlainLiteral(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return misread(n.Value, true) == "" && misread(n.Value, 0) == ""
+	case *ast.NilNode:
 		return true
 	default:
 		return false

@@ -128,6 +128,9 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 		if err := b.read(min(len(s), len(t))); err != nil {
 			return nil, err
 		}
+		if err := misordered("the comparison", s, t); err != nil {
+			return nil, err
+		}
 		return holds(strings.Compare(s, t)), nil
 	case TypeName(x) == "number" && TypeName(y) == "number":
 		if err := b.numbers(x, y); err != nil {

@@ -111,6 +111,9 @@ func sorted(b *Budget, name string, items []item, down bool) (any, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(items, func(x, y item) int { return direction * compareKeys(x.key, y.key) })
+	if err := misorderedKeys(name, items); err != nil {
+		return nil, err
+	}
 	return lists.Map(items, func(one item) any { return one.element }), nil
 }
 

@@ -85,8 +85,15 @@ func (t *Template) findSingle() {
 // Eval evaluates the segment's expression. The error is an *Error whose offset is
 // in the template's source.
 func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
-	v, err := s.Program.Eval(scope, b)
-	return v, moved(err, s.inner)
+	return s.Program.evalAt(s.inner, scope, b)
+}
+
+// evalAt evaluates a program that begins at an offset of its template.
+func (p *Program) evalAt(offset int, scope Scope, b *Budget) (any, error) {
+	noted := b.Noted()
+	v, err := p.Eval(scope, b)
+	b.moveNotes(noted, offset)
+	return v, moved(err, offset)
 }
 
 // Render evaluates the template. A template that is one expression, white
@@ -94,8 +101,7 @@ func (s Segment) Eval(scope Scope, b *Budget) (any, error) {
 // error is an *Error whose offset is in the template's source.
 func (t *Template) Render(scope Scope, b *Budget) (any, error) {
 	if t.single != nil {
-		v, err := t.single.Eval(scope, b)
-		return v, moved(err, t.base)
+		return t.single.evalAt(t.base, scope, b)
 	}
 	if len(t.segments) == 0 {
 		return "", nil
@@ -118,9 +124,9 @@ func (t *Template) text(scope Scope, b *Budget) (text string, parts []any, err e
 			parts[i] = s.Text
 			continue
 		}
-		v, err := s.Program.Eval(scope, b)
+		v, err := s.Eval(scope, b)
 		if err != nil {
-			return "", nil, moved(err, s.inner)
+			return "", nil, err
 		}
 		parts[i] = v
 	}

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -31,7 +32,11 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 	case n.constant:
 		return n.Value, nil
 	case n.Template != nil:
+		noted := b.Noted()
 		v, err := n.Template.Render(scope, b)
+		if b.Noted() > noted {
+			b.PlaceNotes(noted, n.place)
+		}
 		if err != nil {
 			return nil, n.evalError(err)
 		}
@@ -93,6 +98,12 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 		return false, err
 	}
 	return expression.Truthy(v), nil
+}
+
+// place is an offset of the node's scalar in words, behind what is said of it.
+func (n *Node) place(offset int) string {
+	at := n.Position(offset)
+	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
 }
 
 func (n *Node) evalError(err error) *EvalError {

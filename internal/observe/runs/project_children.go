@@ -197,7 +197,7 @@ func (p *projector) sequential(report *batchReport) (bool, error) {
 // iteration adds how one ended.
 func (p *projector) iteration(by int64, event Event, iteration interpreter.IterationResult) {
 	result, which := iteration.Result, fmt.Sprint(iteration.Index)
-	event.Attempts, event.Pages, event.Status = result.Meta.Attempts, result.Meta.Pages, result.Ended()
+	event.Attempts, event.Pages, event.Status = result.Meta.Attempts, result.Meta.Pages, interpreter.Completed
 	if !result.Meta.StartedAt.IsZero() {
 		event.Duration = result.Meta.EndedAt.Sub(result.Meta.StartedAt).Seconds()
 	}

@@ -101,7 +101,7 @@ func TestPaginationWithSinkOnTheStep(t *testing.T) {
 func TestTruncatedAtMaxAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	result := w.ends("completed", book(`
+	result := w.ends("partial_success", book(`
   - step: fetch
     tool: http
     url: "{{ api }}/api/v1/assessments"
@@ -124,7 +124,7 @@ output: {rows: "{{ len(fetch) }}", truncated: "{{ steps.fetch.meta.truncated }}"
 func TestTruncatedIterations(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	result := w.ends("completed", book(`
+	result := w.ends("partial_success", book(`
   - step: fetch
     tool: http
     url: "{{ api }}/api/v1/assessments"

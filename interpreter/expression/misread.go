@@ -1,0 +1,171 @@
+package expression
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Texts that are numbers or booleans to their author, and none to a comparison: headers, CSV and many APIs have numbers
+// as texts. An order that their characters decide is an error where their numbers decide otherwise, and a
+// comparison for equality that can never hold is noted.
+
+// longestReading bounds the texts that are read as a number for a comparison: what is not charged has to be short.
+const longestReading = textPerStep
+
+// readsAs is the number that a text reads as; false for none.
+func readsAs(text string) (any, bool) {
+	return parseNumber(strings.TrimSpace(text))
+}
+
+// misordered is the error of two texts whose characters have another order than the numbers that they read as.
+func misordered(name string, x, y string) error {
+	if x == y || !mayBeNumber(x) || !mayBeNumber(y) {
+		return nil
+	}
+	a, isNumber := readsAs(x)
+	b, bothNumbers := readsAs(y)
+	if !isNumber || !bothNumbers || compareNumbers(a, b) == strings.Compare(x, y) {
+		return nil
+	}
+	return fmt.Errorf("%s would order the texts %s and %s by their characters, and their numbers are ordered otherwise; "+
+		"order numbers: int(x) makes one of a text, float(x) one with a fraction", name, describe(x), describe(y))
+}
+
+// mayBeNumber is false for most texts that are no number.
+func mayBeNumber(text string) bool {
+	if len(text) > longestReading {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	return text != "" && strings.IndexByte("0123456789+-.", text[0]) >= 0
+}
+
+// misorderedKeys is misordered for keys that are in their order.
+func misorderedKeys(name string, items []item) error {
+	before, has := "", false
+	for _, one := range items {
+		text, isText := one.key.(string)
+		if !isText {
+			continue
+		}
+		if !mayBeNumber(text) {
+			continue
+		}
+		if _, isNumber := readsAs(text); !isNumber {
+			continue
+		}
+		if has {
+			if err := misordered(name, before, text); err != nil {
+				return err
+			}
+		}
+		before, has = text, true
+	}
+	return nil
+}
+
+// note is what an evaluation has to say of data that it could use, in the order in which that was found.
+type note struct {
+	offset  int
+	message string
+	placed  bool
+}
+
+// mostNotes bounds what one decision notes.
+const mostNotes = 20
+
+func (b *Budget) note(offset int, message string) {
+	same := func(one note) bool { return !one.placed && one.offset == offset && one.message == message }
+	if len(b.notes) < mostNotes && !slices.ContainsFunc(b.notes, same) {
+		b.notes = append(b.notes, note{offset: offset, message: message})
+	}
+}
+
+// Noted is how many notes there are.
+func (b *Budget) Noted() int { return len(b.notes) }
+
+// PlaceNotes completes the notes from one on with their place, by their offset in the template.
+func (b *Budget) PlaceNotes(from int, place func(offset int) string) {
+	for i := from; i < len(b.notes); i++ {
+		if one := &b.notes[i]; !one.placed {
+			one.message, one.placed = one.message+place(one.offset), true
+		}
+	}
+}
+
+// TakeNotes gives the notes, once each.
+func (b *Budget) TakeNotes() []string {
+	var messages []string
+	for _, one := range b.notes {
+		if one.placed && !slices.Contains(messages, one.message) {
+			messages = append(messages, one.message)
+		}
+	}
+	b.notes = nil
+	return messages
+}
+
+// moveNotes shifts the offsets of the notes from one on.
+func (b *Budget) moveNotes(from, by int) {
+	for i := from; i < len(b.notes); i++ {
+		b.notes[i].offset += by
+	}
+}
+
+// noting is an operator that looks for equal values, in lists too, and what it gives where there are none.
+type noting struct {
+	op          func(b *Budget, x, y any) (any, error)
+	lists, none bool
+}
+
+// call notes two values that are unequal because of their types alone; of a list it is the first element.
+func (n noting) call(b *Budget, x, y any, offset int) (any, error) {
+	given, err := n.op(b, x, y)
+	if err != nil || given != n.none {
+		return given, err
+	}
+	if n.lists {
+		x, y = oneOf(x), oneOf(y)
+	}
+	if what := misread(x, y); what != "" {
+		b.note(offset, what)
+	}
+	return given, nil
+}
+
+func oneOf(v any) any {
+	if list, isList := v.([]any); isList && len(list) > 0 {
+		return list[0]
+	}
+	return v
+}
+
+// misread says of two values that one reads as what the other is; "" where that is not so.
+func misread(x, y any) string {
+	for _, pair := range [][2]any{{x, y}, {y, x}} {
+		switch pair[0].(type) {
+		case bool:
+			switch text := pair[1].(type) {
+			case string:
+				if len(text) < longestReading && slices.Contains([]string{"true", "false", "1", "0"}, strings.ToLower(strings.TrimSpace(text))) {
+					return fmt.Sprintf("a boolean is compared with the text %q, and never equals it; compare with '%s'", text, text)
+				}
+			case int:
+				if text == 0 || text == 1 {
+					return fmt.Sprintf("a boolean is compared with the number %d, and never equals it; compare with %d, or write the value alone: 0 is false", text, text)
+				}
+			}
+		case int, float64, json.Number:
+			text, isText := pair[1].(string)
+			if !isText || !mayBeNumber(text) {
+				continue
+			}
+			if _, isNumber := readsAs(text); isNumber {
+				return "a number is compared with a text that reads as a number, and never equals it; int(x) makes a number of a text"
+			}
+		}
+	}
+	return ""
+}
