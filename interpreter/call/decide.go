@@ -9,7 +9,6 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
 )
@@ -77,7 +76,9 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
-	c.state.warnOnce(lists.Map(budget.TakeNotes(), func(text string) string { return c.config.Where() + ": " + text }))
+	for _, text := range budget.TakeNotes() {
+		c.state.warnOnce(c.config.Where() + ": " + text)
+	}
 	c.show(c.config.seen(outcome, decision, c.state.Attempts))
 	d := decided{Decision: decision, budget: budget, now: now}
 	if d.Ruling == retry.RulingRefuses {

@@ -9,7 +9,6 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/incremental"
-	"reprise/interpreter/lists"
 )
 
 // Todo is one thing that a call has still to do: the one field that is set. Two
@@ -124,11 +123,6 @@ func (s *State) behindPage() {
 func (s *State) replaceLast(todo Todo) {
 	s.Todo = slices.Clone(s.Todo)
 	s.Todo[len(s.Todo)-1] = todo
-}
-
-// warnOnce is warn for what the call may have said before.
-func (s *State) warnOnce(warnings []string) {
-	s.warn(lists.Filter(warnings, func(warning string) bool { return !slices.Contains(s.Warnings, warning) })...)
 }
 
 // warn adds warnings to the result of the call.
