@@ -133,8 +133,8 @@ func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome
 
 // readWait notes what a policy has read of the wait that a failure requests, or could not read.
 func (c *Call) readWait(d decided) {
-	if d.Told > 0 {
-		seconds := d.Told.Seconds()
+	if d.Requested > 0 {
+		seconds := d.Requested.Seconds()
 		c.othersWait = &seconds
 	}
 	if d.Unread != "" {

@@ -512,6 +512,10 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 	},
 	{key{name: "steps", doc: "status of steps by name, of those that are given"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
 	{
+		key{name: "routes", doc: "by step: the steps that it led to, of all its visits in order; `[]` for none"},
+		as(WordConstants, (*decoder).testRoutes),
+	},
+	{
 		key{name: "warnings", doc: "of the run: texts that they hold, one for each; `[]` for none"},
 		as(WordTexts, func(d *decoder, w written, e *TestExpect) {
 			items, _ := d.items(w.node, w.what)
@@ -523,6 +527,28 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 	},
 	{key{name: "within", doc: "the longest that the run takes, of the test's clock"}, asDuration(func(e *TestExpect, v time.Duration) { e.Within = v })},
 })
+
+// testRoutes reads the steps that steps led to: a name, or a list of names.
+func (d *decoder) testRoutes(w written, e *TestExpect) {
+	if w.node.Kind != yaml.MappingNode {
+		d.errorf(position(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
+		return
+	}
+	e.Routes = map[string][]string{}
+	for step, targets := range yamltree.Pairs(w.node) {
+		names := []string{}
+		items := []*yaml.Node{targets}
+		if targets.Kind == yaml.SequenceNode {
+			items = targets.Content
+		}
+		for _, item := range items {
+			if name, ok := d.text(item, w.what+"."+step.Value); ok {
+				names = append(names, name)
+			}
+		}
+		e.Routes[step.Value] = names
+	}
+}
 
 func (*TestExpect) section() *section { return testExpectSection }
 

@@ -138,6 +138,7 @@ type TestExpect struct {
 	Waits    []*TestList
 	Sinks    []*TestList
 	Steps    map[string]string
+	Routes   map[string][]string // the steps that each led to, in order
 	Warnings []string
 	Within   time.Duration
 }

@@ -133,8 +133,8 @@ type Decision struct {
 	Why   string
 	// Cut names a policy that ended by the operator's limit before its own.
 	Cut string
-	// Told is the wait that a policy reads out of the outcome by its retry_after, 0 for none.
-	Told time.Duration
+	// Requested is the wait that a policy reads out of the outcome by its retry_after, 0 for none.
+	Requested time.Duration
 	// Unread says what was to say how long to wait and cannot be read; "" for nothing.
 	Unread string
 }

@@ -5,14 +5,14 @@ import "reprise/interpreter/ratelimit"
 // readWait finds the wait that the other side requests: as retry_after of the policy reads it, else
 // as the failure says, or the answer of a poll whose policy names no wait. A wait of nothing is none.
 func (r *round) readWait(conditions conditions, decision *Decision) error {
-	decision.Told = 0
+	decision.Requested = 0
 	if r.policy.Then.RetryAfter != nil {
 		told, unread, err := conditions.RetryAfter(r.policy)
 		if err != nil {
 			return err
 		}
 		if r.asked, decision.Unread = told, unread; r.asked > 0 {
-			decision.Told = r.asked
+			decision.Requested = r.asked
 			return nil
 		}
 	}

@@ -100,7 +100,7 @@ func (s *stage) hosted(ctx context.Context) call.Observer {
 
 // Followed is shown where a branch goes after a step.
 func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
-	s.seen.followed(book, step, arrivals)
+	s.seen.followed(book, step, arrivals, book.Hash == s.suite.Book.Hash)
 }
 
 // InterceptActivity gives activities the server that there is in tests.

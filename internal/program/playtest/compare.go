@@ -41,6 +41,10 @@ func equal(wanted, got any) bool { return matches(wanted, got, true, sameScalar)
 // matches compares maps, of which whole says that they have no other members, lists, and what is in them.
 func matches(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
+	case string:
+		if condition := conditionOf(wanted); condition != nil {
+			return holds(condition, got)
+		}
 	case map[string]any:
 		object, isMap := got.(map[string]any)
 		if !isMap || whole && len(object) != len(wanted) {
@@ -148,6 +152,7 @@ func (c *comparison) compare() {
 	c.compareWaits()
 	c.compareSinks()
 	c.compareSteps()
+	c.compareRoutes()
 	if has("warnings") {
 		c.compareWarnings()
 	}
@@ -418,6 +423,21 @@ func (c *comparison) compareSteps() {
 		wanted, got := c.test.Expect.Steps[name], statusOf(c.outcome.result.Steps, name)
 		if wanted != got {
 			c.failf("steps", "steps."+name, "", "expected %s, and the step is %s", wanted, got)
+		}
+	}
+}
+
+func (c *comparison) compareRoutes() {
+	for _, step := range playbook.SortedKeys(c.test.Expect.Routes) {
+		if c.stage.suite.Book.Step(step) == nil {
+			c.failf("routes", "routes."+step, "", "the playbook has no step %q", step)
+			continue
+		}
+		c.stage.seen.mu.Lock()
+		got := slices.Clone(c.stage.seen.routes[step])
+		c.stage.seen.mu.Unlock()
+		if wanted := c.test.Expect.Routes[step]; !slices.Equal(wanted, got) {
+			c.failf("routes", "routes."+step, "", "- expected [%s]\n+ got      [%s]", strings.Join(wanted, ", "), strings.Join(got, ", "))
 		}
 	}
 }

@@ -27,6 +27,7 @@ type seen struct {
 	verdicts map[string][]verdict       // by place
 	policies map[*playbook.Policy]bool  // that matched
 	targets  map[*playbook.Target]bool  // that were followed
+	routes   map[string][]string        // steps that a step of the playbook itself led to, by its name
 	visited  map[string]map[string]bool // steps, by the hash of their playbook
 }
 
@@ -56,7 +57,7 @@ func newSeen() *seen {
 	return &seen{
 		prefixes: map[string]string{}, elements: map[string]map[int]any{}, outer: map[string][]iteration{}, requests: map[string][]request{}, paused: map[string][]wait{},
 		written: map[string][]write{}, keys: map[string]bool{}, verdicts: map[string][]verdict{}, policies: map[*playbook.Policy]bool{},
-		targets: map[*playbook.Target]bool{}, visited: map[string]map[string]bool{},
+		targets: map[*playbook.Target]bool{}, routes: map[string][]string{}, visited: map[string]map[string]bool{},
 	}
 }
 
@@ -185,9 +186,14 @@ func (s *seen) decided(prefix string, seen call.Observation) {
 }
 
 // followed notes that a step has ended, and where its branch goes.
-func (s *seen) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
+func (s *seen) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, arrival := range arrivals {
+		if own {
+			s.routes[step.Name] = append(s.routes[step.Name], arrival.Step)
+		}
+	}
 	steps := s.visited[book.Hash]
 	if steps == nil {
 		steps = map[string]bool{}
