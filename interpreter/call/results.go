@@ -40,6 +40,8 @@ func (r results) success(d decided) *interpreter.CallResult {
 	}
 	if d.Ruling.Truncated() {
 		r.truncate(result, d)
+	} else if unread := r.unread(d); unread != "" {
+		result.Warnings = append(result.Warnings, unread)
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
 		r.lacks(result)
 	}

@@ -1,0 +1,93 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+)
+
+// unread says what the answer that ends a call says of more, where no condition has read it; "" for nothing. A policy whose
+// condition reads the answer, and which ends the call, has decided.
+func (r results) unread(d decided) string {
+	c, last := r.config, &r.state.Last
+	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.pages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
+		return ""
+	}
+	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsAnswer(c.Policies[d.Policy-1].When) {
+		return ""
+	}
+	conditions, links := c.conditions()
+	says := page.Unread{
+		Policies: c.Policies, Conditions: conditions, LinksRead: links, Answer: last.Data.Data, NextLink: last.Meta.Links["next"], Rows: r.rowsRead(),
+	}.Says()
+	if says == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s (step in line %d)", c.Where(), says, c.Step.NamePos.Line)
+}
+
+// pages reports whether the call may have more pages than one: it is a request over HTTP, or a policy of it pages.
+func (r results) pages() bool {
+	if r.state.Last.Meta.Status != 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.config.Policies, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil })
+}
+
+// rowsRead is how many rows the call has read so far, -1 where that is not known.
+func (r results) rowsRead() int {
+	if number := r.state.CollectedBy(r.config.Policies); number != 0 {
+		if collect := r.config.Policies.Then(number).Collect; collect.Strategy == playbook.Append && (collect.Path != "" || isList(r.state.Last.Data.Data)) {
+			return r.state.Count()
+		}
+	}
+	if r.state.Successes > 1 {
+		return -1
+	}
+	return page.LongestList(r.state.Last.Data.Data, 0)
+}
+
+func isList(value any) bool {
+	_, is := value.([]any)
+	return is
+}
+
+// readsAnswer reports whether a condition reads anything of an answer.
+func readsAnswer(node *playbook.Node) bool {
+	return node.Names("response", "page", "this", "data", playbook.DefaultInto)
+}
+
+// conditions are the paths into the answer that are read by conditions of the call's policies, by routes, and by the token
+// of the state; links says that one reads its headers.
+func (c *Config) conditions() (paths []expression.Ref, links bool) {
+	var nodes []*playbook.Node
+	for _, policy := range c.Policies {
+		nodes = append(nodes, policy.When, policy.StopWhen)
+	}
+	if section := c.Step.Incremental; section != nil {
+		nodes = append(nodes, section.Token)
+	}
+	for _, step := range c.Book.Steps {
+		for _, route := range step.Next {
+			nodes = append(nodes, route.When)
+		}
+	}
+	for _, node := range nodes {
+		for _, ref := range node.Refs() {
+			switch {
+			case ref.Root == "this" && (len(ref.Path) == 0 || ref.Path[0] == "meta"):
+				links = true
+			case ref.Root == "this" && ref.Path[0] == "data", ref.Root == "steps" && len(ref.Path) > 1:
+				paths = append(paths, expression.Ref{Path: ref.Path[1:]})
+			case ref.Root == "response", ref.Root == "page", ref.Root == "data", ref.Root == "result", ref.Root == c.Step.Name:
+				paths = append(paths, ref)
+			}
+		}
+	}
+	return paths, links
+}
