@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -49,7 +50,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	}
 	table := plannedTable{&tableTx{session: session}}
 	settled, err := sqltool.Settle(ctx, table, w)
-	if err != nil || !settled.IsPlain() || refuseNUL(settled) != nil {
+	if err != nil || !settled.IsPlain() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil {
 		return result, errNotAtOnce
 	}
 	statement, encode := insertion(settled, table.textForms(settled))

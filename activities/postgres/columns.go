@@ -149,6 +149,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 					OR b.typcategory <> 'A' AND (b.typdelim <> ',' OR b.typarray = 0) THEN ''
 				ELSE format_type(b.oid, -1) END,
 			a.attidentity = 'a' OR a.attgenerated <> '',
+			CASE 'bytea'::regtype WHEN b.oid THEN 1 WHEN e.oid THEN 2 ELSE 0 END,
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 			has_database_privilege(current_database(), 'TEMPORARY'),
 			CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
@@ -168,7 +169,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				column sqltool.Column
 				form   columnForm
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &column.Bytes, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
 			t.target.forms[column.Name] = form

@@ -86,6 +86,8 @@ func columnText(value any, form textForm) (text string, isNull bool, err error) 
 			return string(quoted), false, err
 		}
 		return v, false, nil
+	case sqltool.Bytes:
+		return v.Hex(), false, nil
 	case []any:
 		if form == arrayText {
 			return arrayLiteral(v, false), false, nil

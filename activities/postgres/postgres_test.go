@@ -230,9 +230,9 @@ func TestPostgresResults(t *testing.T) {
 	for source, want := range map[string]any{
 		"9223372036854775807":           9223372036854775807,
 		"12345678901234567890::numeric": json.Number("12345678901234567890"),
-		"1.50::numeric(10,2)":           1.5,
+		"1.50::numeric(10,2)":           json.Number("1.50"),
 		"2.00::numeric(10,2)":           2,
-		"0.12345678901234567890123":     "0.12345678901234567890123",
+		"0.12345678901234567890123":     json.Number("0.12345678901234567890123"),
 		"-0.5":                          -0.5,
 		"'NaN'::numeric":                "NaN",
 		"repeat('7', 1001)::numeric":    strings.Repeat("7", 1001),
@@ -245,6 +245,8 @@ func TestPostgresResults(t *testing.T) {
 		"'2024-05-06 07:08:09'::timestamp":                   "2024-05-06 07:08:09",
 		"'2024-05-06'::date":                                 "2024-05-06",
 		"'\\x00ff'::bytea":                                   "AP8=",
+		"ARRAY['\\x00ff', NULL]::bytea[]":                    []any{"AP8=", nil},
+		"'{\"a\": 19.90}'::jsonb":                            map[string]any{"a": json.Number("19.90")},
 		"'{\"a\": 12345678901234567890}'::jsonb":             map[string]any{"a": json.Number("12345678901234567890")},
 		"'null'::json":                                       nil,
 		"ARRAY[1, NULL, 3]":                                  []any{1, nil, 3},
@@ -263,6 +265,35 @@ func TestPostgresResults(t *testing.T) {
 	require.Equal(t, tooltest.Affected(2), pg.Run(t, "INSERT INTO r (a) VALUES (1), (2)", nil))
 	require.Equal(t, []any{map[string]any{"id": 3}}, pg.Run(t, "INSERT INTO r (a) VALUES (3) RETURNING id", nil))
 	require.Equal(t, tooltest.Affected(3), pg.Run(t, "DELETE FROM r", nil))
+}
+
+// TestPostgresBytes: parameters that the server takes for bytes are base64.
+func TestPostgresBytes(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+	scope := map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "bad": "no base64"}
+	pg.Run(t, "CREATE DOMAIN image AS bytea", nil)
+	pg.Run(t, "CREATE TABLE bytes (b bytea, list bytea[], image image)", nil)
+	pg.Run(t, "INSERT INTO bytes VALUES ({{ b }}, {{ list }}, '{{ b }}')", scope)
+	want := []any{map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "image": "3q2+7w=="}}
+	require.Equal(t, want, pg.Run(t, "SELECT * FROM bytes WHERE b = {{ b }}", scope))
+	require.Equal(t, []any{map[string]any{"v": "deadbeef"}}, pg.Run(t, "SELECT encode(b, 'hex') AS v FROM bytes", nil))
+
+	pg.Run(t, "CREATE TABLE others (id int GENERATED ALWAYS AS IDENTITY, LIKE bytes)", nil)
+	for _, fields := range []map[string]any{{"table": "bytes"}, {"table": "others"}} {
+		in := pg.Rows(fields, want)
+		in.OperationKey += fields["table"].(string)
+		_, err := pg.Call(t, in)
+		require.NoError(t, err)
+		require.Equal(t, want[0], pg.Run(t, "SELECT b, list, image FROM "+fields["table"].(string), nil).([]any)[0], fields)
+	}
+	require.Equal(t, []any{map[string]any{"s": "escape", "v": "XABBqg=="}},
+		pg.Run(t, `SELECT set_config('bytea_output', 'escape', true) AS s, '\x5c0041aa'::bytea AS v`, nil))
+
+	in := pg.Input(t, "INSERT INTO bytes (b) VALUES ({{ bad }})", scope)
+	_, err := pg.Call(t, in)
+	require.ErrorContains(t, err, `a parameter is bytea, and the text "no base64" is no base64`)
 }
 
 func TestPostgresArraysOfOwnTypes(t *testing.T) {

@@ -167,12 +167,20 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 	for i, index := range q.numbered.Order {
 		value, oid := q.sql.Values[index], q.prepared.ParamOIDs[i]
 		element, isArray := arrayElement(q.types, oid)
-		if _, isList := value.([]any); isList && !isArray && oid >= firstUserOID {
+		_, isList := value.([]any)
+		_, isText := value.(string)
+		if oid >= firstUserOID && (isText || isList && !isArray) {
 			var err error
-			if isArray, err = q.userArray(ctx, oid); err != nil {
+			if oid, element, err = q.userType(ctx, oid); err != nil {
 				return nil, err
 			}
-			looked = true
+			isArray, looked = element != 0, true
+		}
+		if oid == pgtype.ByteaOID && isText || element == pgtype.ByteaOID && isList {
+			var err error
+			if value, err = bytesParameter(value); err != nil {
+				return nil, err
+			}
 		}
 		if oid == pgtype.TimestampOID || isArray && element == pgtype.TimestampOID {
 			var problem string
@@ -196,14 +204,23 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 // firstUserOID is where the types of CREATE TYPE begin.
 const firstUserOID = 16384
 
-// userArray queries the server whether a type it knows and we do not is an array.
-func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
-	result := q.conn.ExecParams(ctx, "SELECT typcategory = 'A' FROM pg_type WHERE oid = $1",
-		[][]byte{strconv.AppendUint(nil, uint64(oid), 10)}, []uint32{pgtype.OIDOID}, nil, nil).Read()
-	if result.Err != nil {
-		return false, result.Err
+// userType queries the server what a type that it knows and we do not is made of, and what its elements are if it is an array.
+func (q *query) userType(ctx context.Context, oid uint32) (base, element uint32, err error) {
+	const describe = `SELECT b.oid, CASE b.typcategory WHEN 'A' THEN coalesce(nullif(b.typelem, 0), 'text'::regtype) ELSE 0 END
+		FROM pg_type t JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END WHERE t.oid = $1`
+	result := q.conn.ExecParams(ctx, describe, [][]byte{strconv.AppendUint(nil, uint64(oid), 10)}, []uint32{pgtype.OIDOID}, nil, nil).Read()
+	if result.Err != nil || len(result.Rows) != 1 {
+		return oid, 0, result.Err
 	}
-	return len(result.Rows) == 1 && string(result.Rows[0][0]) == "t", nil
+	numbers := [2]uint32{}
+	for i, text := range result.Rows[0] {
+		number, err := strconv.ParseUint(string(text), 10, 32)
+		if err != nil {
+			return 0, 0, err
+		}
+		numbers[i] = uint32(number)
+	}
+	return numbers[0], numbers[1], nil
 }
 
 // readOnly is read in a transaction in which the server refuses to write, and which is rolled back. The words of a

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (int64, err
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
-	if err := refuseNUL(w); err != nil {
+	if err := cmp.Or(refuseNUL(w), w.RefuseNoBytes()); err != nil {
 		return 0, err
 	}
 	forms := t.textForms(w)
@@ -324,6 +325,7 @@ func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal 
 		pg     *pgconn.PgError
 		own    *tool.Error
 		unsent *unsendableError
+		no     *sqltool.NoBytesError
 	)
 	switch {
 	case errors.As(err, &pg):
@@ -336,10 +338,13 @@ func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal 
 		}
 		return &sqltool.RowRefusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
 	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
-		const untranslatable = "22P05" // a text that cannot be sent
+		const untranslatable, invalidText = "22P05", "22P02" // texts that cannot be sent, or are no values of their types
 		refusal := &sqltool.RowRefusal{Code: untranslatable, Reason: own.Message}
 		if errors.As(err, &unsent) {
 			refusal.Column = unsent.column
+		}
+		if errors.As(err, &no) {
+			refusal.Code, refusal.Column = invalidText, no.Column
 		}
 		return refusal
 	}

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"reprise/activities/sqltool"
+	"reprise/activities/tool"
 	"reprise/interpreter/expression"
 )
 
@@ -19,6 +18,8 @@ func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return nil, nil
+	case sqltool.Bytes:
+		return []byte(v.Hex()), nil
 	case string:
 		return []byte(v), nil
 	case []any:
@@ -40,7 +41,10 @@ func arrayLiteral(list []any, jsonElements bool) string {
 	parts := make([]string, len(list))
 	for i, item := range list {
 		nested, isList := item.([]any)
+		data, isBytes := item.(sqltool.Bytes)
 		switch {
+		case isBytes:
+			parts[i] = `"\` + data.Hex() + `"`
 		case item == nil:
 			parts[i] = "NULL"
 		case isList && !jsonElements:
@@ -98,7 +102,7 @@ var resultReaders = map[uint32]func(text string) (any, bool){
 	pgtype.Int4OID:        intValue,
 	pgtype.Int8OID:        intValue,
 	pgtype.OIDOID:         intValue,
-	pgtype.NumericOID:     func(text string) (any, bool) { return numericValue(text), true },
+	pgtype.NumericOID:     jsonValue, // with every digit; NaN, Infinity, and more digits than a number may have stay text
 	pgtype.Float4OID:      func(text string) (any, bool) { return sqltool.FloatValue(text), true },
 	pgtype.Float8OID:      func(text string) (any, bool) { return sqltool.FloatValue(text), true },
 	pgtype.JSONOID:        jsonValue,
@@ -121,29 +125,53 @@ func jsonValue(text string) (any, bool) {
 	return v, err == nil
 }
 
-// byteaValue is base64 of what the server writes in hex.
+// byteaValue is base64 of what the server writes in hex, or, by bytea_output, with escapes.
 func byteaValue(text string) (any, bool) {
-	digits, isHex := strings.CutPrefix(text, `\x`)
-	data, err := hex.DecodeString(digits)
-	return base64.StdEncoding.EncodeToString(data), isHex && err == nil
+	if strings.HasPrefix(text, `\x`) {
+		data, is := sqltool.ReadBytes(text)
+		return data.Base64(), is
+	}
+	data := make(sqltool.Bytes, 0, len(text))
+	for rest := text; rest != ""; {
+		if escaped, is := strings.CutPrefix(rest, `\\`); is {
+			data, rest = append(data, '\\'), escaped
+			continue
+		}
+		octal, is := strings.CutPrefix(rest, `\`)
+		if !is {
+			data, rest = append(data, rest[0]), rest[1:]
+			continue
+		}
+		const digits = 3
+		code, err := strconv.ParseUint(octal[:min(digits, len(octal))], 8, 8)
+		if err != nil {
+			return nil, false
+		}
+		data, rest = append(data, byte(code)), octal[digits:]
+	}
+	return data.Base64(), true
 }
 
-// numericValue keeps every digit: a number where one holds it exactly, else
-// text.
-func numericValue(text string) any {
-	whole, fraction, hasFraction := strings.Cut(text, ".")
-	if !hasFraction || strings.Trim(fraction, "0") == "" {
-		if v, err := expression.Decode([]byte(whole)); err == nil {
-			return v
+// bytesParameter is a text, or a list of texts, as a parameter of bytea.
+func bytesParameter(value any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		data, is := sqltool.ReadBytes(v)
+		if !is {
+			return nil, tool.Errorf("a parameter is bytea, and %s; for the bytes of a text write convert_to({{ … }}, 'UTF8')", sqltool.BytesText(v))
 		}
-		return text // NaN, Infinity, and more digits than a number may have
+		return data, nil
+	case []any:
+		list := make([]any, len(v))
+		for i, element := range v {
+			var err error
+			if list[i], err = bytesParameter(element); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
 	}
-	short := strings.TrimRight(text, "0")
-	f, err := strconv.ParseFloat(short, 64)
-	if err != nil || strconv.FormatFloat(f, 'f', -1, 64) != short {
-		return text
-	}
-	return f
+	return value, nil
 }
 
 // timestamptzValue is RFC 3339 in UTC; infinity and years before Christ stay

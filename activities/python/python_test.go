@@ -162,6 +162,32 @@ func TestPythonNumbersStayExact(t *testing.T) {
 	require.Contains(t, string(encoded), "1000000000000000000000000000000")
 }
 
+// TestPythonNumbersKeepTheirDigits: what the code only passes on is as it was; what it computes with is a float, or a Decimal.
+func TestPythonNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+
+	long, zeros := json.Number("123456789012345678.5"), json.Number("19.90")
+	args := map[string]any{"rows": []any{map[string]any{"a": long, "b": zeros, "c": 0.1, "d": json.Number("1e400"), "e": 1e-7}}}
+	result, err := callPython(t, `
+import copy, decimal
+def main(rows):
+    r = rows[0]
+    return {"rows": copy.deepcopy(rows), "sum": r["b"] + 1, "half": r["c"] * 5, "text": str(r["a"]), "form": f"{r['b']} {r['b']:.1f}",
+            "float": isinstance(r["a"], float), "exact": decimal.Decimal(str(r["a"])) * 2 + decimal.Decimal("0.25"), "keys": {r["b"]: 1}}`, args)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"rows": args["rows"], "sum": 20.9, "half": 0.5, "text": "123456789012345678.5", "form": "19.90 19.9", "float": true,
+		"exact": json.Number("246913578024691357.25"), "keys": map[string]any{"19.90": 1},
+	}, result.Data.Data)
+
+	result, err = callPython(t, "from decimal import Decimal\ndef main():\n  return [Decimal('19.90'), Decimal(7)]", nil)
+	require.NoError(t, err)
+	require.Equal(t, []any{zeros, 7}, result.Data.Data)
+
+	_, err = callPython(t, "from decimal import Decimal\ndef main():\n  return Decimal('NaN')", nil)
+	require.ErrorContains(t, err, "what JSON cannot hold")
+}
+
 func TestPythonSinkGetsTheResult(t *testing.T) {
 	t.Parallel()
 

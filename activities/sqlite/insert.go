@@ -26,6 +26,9 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
+	if err := w.RefuseNoBytes(); err != nil {
+		return 0, err
+	}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
 	i := &inserter{TableWrite: w, conn: t.conn, row: row, types: make([]string, len(w.Columns)), statements: map[int]string{}}
 	for at, column := range w.Columns {
@@ -130,7 +133,7 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 					"row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
 					i.Number(first+at), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
 			}
-			value := columnValue(row[column])
+			value := columnValue(row[column], i.types[c])
 			switch value := value.(type) {
 			case string:
 				size += len(value)

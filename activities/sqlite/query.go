@@ -175,7 +175,7 @@ func parameter(value any) any {
 	case int:
 		return int64(v)
 	case json.Number:
-		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
+		if f, isFloat := expression.Float(v); isFloat {
 			return f
 		}
 		return v.String()
@@ -185,11 +185,20 @@ func parameter(value any) any {
 	return value // nil, float64, string
 }
 
-// columnValue is a value of table mode. Numbers too long for SQLite stay
-// text, so that a text column keeps every digit.
-func columnValue(value any) any {
-	if number, ok := value.(json.Number); ok {
-		return number.String()
+// columnValue is a value of table mode. Numbers are text in columns of text, where SQLite would write 15 digits of a float, and
+// where SQLite has no such number.
+func columnValue(value any, declared string) any {
+	switch v := value.(type) {
+	case sqltool.Bytes:
+		return append([]byte{}, v...) // nil would be NULL
+	case float64:
+		if sqltool.IsDeclaredText(declared) {
+			return expression.Text(v)
+		}
+	case json.Number:
+		if sqltool.IsDeclaredText(declared) || expression.IsRounded(v) {
+			return v.String()
+		}
 	}
 	return parameter(value)
 }

@@ -27,7 +27,7 @@ var dialect = &sqltool.Dialect{
 	Ago: func(seconds int) string {
 		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
 	},
-	QuoteLiteral: "SELECT quote($1)", Literal: columnValue,
+	QuoteLiteral: "SELECT quote($1)", Literal: func(value any) any { return columnValue(value, "") },
 	InstantOf: func(text string, offset int) string {
 		return instantFunction + "(" + text + ", " + strconv.Itoa(offset) + ")"
 	},

@@ -86,7 +86,7 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 		w.QuotedTable() + " AS " + there + " WHERE (" + sqltool.QuoteNames(w.Key) + ") = (SELECT " + sqltool.QuoteNames(w.Key) + " FROM " + given +
 		") AND EXISTS (SELECT 1 FROM " + given + " WHERE " + w.NotOlder(given, there) + ")"
 	for _, row := range w.Deletes {
-		values := lists.Map(columns, func(column string) any { return columnValue(row[column]) })
+		values := lists.Map(columns, func(column string) any { return columnValue(row[column], w.TypeOf(column)) })
 		n, err := t.Exec(ctx, statement, values...)
 		if err != nil {
 			return 0, err
@@ -139,7 +139,11 @@ func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		refused *sqlite.Error
 		rounded *roundedError
+		noBytes *sqltool.NoBytesError
 	)
+	if errors.As(err, &noBytes) {
+		return &sqltool.RowRefusal{Code: "SQLITE_MISMATCH", Column: noBytes.Column, Reason: noBytes.Error()}
+	}
 	if errors.As(err, &rounded) {
 		return &sqltool.RowRefusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
 	}
@@ -173,6 +177,7 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite)
 	err = tx.Query(ctx, query, args, func(scan func(...any) error) error {
 		var column sqltool.Column
 		err := scan(&column.Name, &column.Type, &column.ReadOnly)
+		column.Bytes = sqltool.BytesOfDeclared(column.Type)
 		columns = append(columns, column)
 		return err
 	})

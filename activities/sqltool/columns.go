@@ -15,6 +15,7 @@ type Column struct {
 	Base string
 	// ReadOnly says that the database makes the values itself.
 	ReadOnly bool
+	Bytes    BytesColumn
 }
 
 // ColumnKind is what the values of a column are, as far as writes distinguish types.
@@ -91,6 +92,7 @@ func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error)
 		}
 	}
 	settled.tableColumns = columns
+	settled.readBytes(columns)
 	if err := settled.discardMisfits(ctx, tx, columns); err != nil {
 		return nil, err
 	}
@@ -159,6 +161,10 @@ func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []C
 			bound  = limitOf(column.Type) > 0
 			rounds = tx.Dialect().LongNumbers != kindOther
 		)
+		if column.Bytes != noBytes {
+			w.discardNoBytes(column)
+			continue
+		}
 		for i, row := range w.Rows {
 			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value) || rounds && RoundsDeclared(column.Type, value)) {
 				rows, values = append(rows, i), append(values, value)
@@ -180,6 +186,17 @@ func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []C
 		}
 	}
 	return nil
+}
+
+// discardNoBytes leaves out what a column of bytes does not hold.
+func (w *TableWrite) discardNoBytes(column Column) {
+	marked := make([]bool, len(w.Rows))
+	for i, row := range w.Rows {
+		marked[i] = column.Bytes.refuses(row[column.Name])
+	}
+	if slices.Contains(marked, true) {
+		w.discardValues(column.Name, marked)
+	}
 }
 
 // WriteRows deletes and writes the rows of a write that is settled.

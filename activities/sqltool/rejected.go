@@ -179,7 +179,7 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 	served := w.served[w.Number(0)]
 	if served == nil {
-		served = withoutOwn(w.Rows[0])
+		served = inBase64(withoutOwn(w.Rows[0]))
 	}
 	row, err := expression.Encode(served)
 	if err != nil {

@@ -48,7 +48,7 @@ type Dialect struct {
 	NotOlder func(given, there string, as incremental.CursorType) string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
-	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
+	// LongNumbers is the kind that keeps the digits of numbers which the others would round; kindOther where none does.
 	LongNumbers ColumnKind
 	// Widen is the word that changes the type of a column, "" where columns hold any value.
 	Widen string

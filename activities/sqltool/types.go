@@ -6,10 +6,12 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -88,7 +90,7 @@ func (w *TableWrite) typeOf(d *Dialect, column string) string {
 			found = kindOf(found, value)
 		}
 	}
-	if _, isLong := w.longNumber(column); isLong && d.LongNumbers != kindOther {
+	if d.LongNumbers != kindOther && w.hasLongNumber(column) {
 		found = max(found, d.LongNumbers)
 	}
 	return d.Types[found]
@@ -122,14 +124,12 @@ func (w *TableWrite) kindOfCursor(column string) ColumnKind {
 // finerThanMicroseconds is a time of which PostgreSQL would keep a part.
 var finerThanMicroseconds = regexp.MustCompile(`[.,]\d{6}0*[1-9]`)
 
-// longNumber is a number of the column that 64 bits do not hold.
-func (w *TableWrite) longNumber(column string) (json.Number, bool) {
-	for _, row := range w.Rows {
-		if number, is := row[column].(json.Number); is {
-			return number, true
-		}
-	}
-	return "", false
+// hasLongNumber reports whether the column has a number that neither 64 bits nor a float64 hold.
+func (w *TableWrite) hasLongNumber(column string) bool {
+	return slices.ContainsFunc(w.Rows, func(row map[string]any) bool {
+		_, isLong := row[column].(json.Number)
+		return isLong && expression.IsRounded(row[column])
+	})
 }
 
 // kindOf is the kind of a column that holds a value, and those of another kind; kindOther is of none.
@@ -268,19 +268,30 @@ func (k ColumnKind) HoldsDeclared(value any) bool {
 // RoundsDeclared reports whether SQLite would round a value that it keeps in a column that is declared so. Columns of
 // text and of no type keep all digits (sqlite.org/datatype3.html#determination_of_column_affinity).
 func RoundsDeclared(declared string, value any) bool {
-	number, isLong := value.(json.Number)
-	if !isLong {
-		return false
+	upper := strings.ToUpper(declared)
+	has := func(part string) bool { return strings.Contains(upper, part) }
+	switch value.(type) {
+	case int:
+		return !has("INT") && !IsDeclaredText(declared) && (has("REAL") || has("FLOA") || has("DOUB")) && expression.IsRounded(value)
+	case json.Number:
+		keeps := IsDeclaredText(declared) || BytesOfDeclared(declared) != noBytes || upper == "" || upper == "ANY"
+		return !keeps && expression.IsRounded(value)
 	}
-	declared = strings.ToUpper(declared)
-	has := func(part string) bool { return strings.Contains(declared, part) }
-	if !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT") || has("BLOB") || declared == "" || declared == "ANY") {
-		return false
+	return false
+}
+
+// IsDeclaredText reports whether SQLite makes text of the values of a column that is declared so.
+func IsDeclaredText(declared string) bool {
+	upper := strings.ToUpper(declared)
+	return !strings.Contains(upper, "INT") &&
+		(strings.Contains(upper, "CHAR") || strings.Contains(upper, "CLOB") || strings.Contains(upper, "TEXT"))
+}
+
+// BytesOfDeclared says whether a column that is declared so in SQLite has bytes.
+func BytesOfDeclared(declared string) BytesColumn {
+	upper := strings.ToUpper(declared)
+	if strings.Contains(upper, "BLOB") && !strings.Contains(upper, "INT") && !IsDeclaredText(declared) {
+		return BytesAndNumbers
 	}
-	exact, isNumber := numberOf(number)
-	if !isNumber {
-		return true
-	}
-	rounded, _ := exact.Float64()
-	return math.IsInf(rounded, 0) || exact.Cmp(big.NewFloat(rounded)) != 0
+	return noBytes
 }

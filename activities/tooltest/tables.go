@@ -22,7 +22,7 @@ func (s Tables) Run(t *testing.T) {
 		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "keys within a write": keysWithinAWrite, "hard delete": rowsAreDeleted,
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
-		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "generated columns": generatedColumns, "changes that fail": changesThatFail,
+		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "decimals": decimalsStay, "bytes": bytesStay, "generated columns": generatedColumns, "changes that fail": changesThatFail,
 		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,

@@ -95,7 +95,7 @@ func callMedian(b *Budget, args []any) (any, error) {
 	if err := chargeSort(b, len(list), digits); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(list, compareNumbers)
+	slices.SortStableFunc(list, CompareNumbers)
 	middle := list[len(list)/2]
 	if len(list)%2 == 1 {
 		return middle, nil

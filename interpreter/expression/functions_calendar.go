@@ -2,6 +2,7 @@ package expression
 
 import (
 	_ "embed" // the rules of zones
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -186,18 +187,22 @@ func writtenText(name, what string, args []any, n int, problem func(string) erro
 }
 
 // amountOf is the n-th argument as an amount; a number is seconds.
-func amountOf(name string, args []any, n int) (amount, error) {
+func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	switch v := args[n].(type) {
 	case int:
 		if v < -maxSeconds || v > maxSeconds {
 			return amount{}, fmt.Errorf("%s: %d seconds are longer than a time can be moved by", name, v)
 		}
 		return amount{clock: time.Duration(v) * time.Second}, nil
-	case float64:
-		if v < -maxSeconds || v > maxSeconds {
-			return amount{}, fmt.Errorf("%s: %v seconds are longer than a time can be moved by", name, v)
+	case float64, json.Number:
+		if err := b.numbers(v, nil); err != nil {
+			return amount{}, err
 		}
-		return amount{clock: time.Duration(v * float64(time.Second))}, nil
+		seconds, isFloat := Float(v)
+		if !isFloat || seconds < -maxSeconds || seconds > maxSeconds {
+			return amount{}, fmt.Errorf("%s: %s seconds are longer than a time can be moved by", name, shortText(Text(v)))
+		}
+		return amount{clock: time.Duration(seconds * float64(time.Second))}, nil
 	case string:
 		a, err := readAmount(v)
 		if err != nil {
@@ -226,7 +231,7 @@ func callAddTime(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := amountOf(name, args, 1)
+	a, err := amountOf(b, name, args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +298,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	step, err := amountOf(name, args, 2)
+	step, err := amountOf(b, name, args, 2)
 	if err != nil {
 		return nil, err
 	}

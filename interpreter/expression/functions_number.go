@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -25,11 +26,11 @@ var numberFunctions = []function{
 	},
 	{
 		name: "ceil", min: 1, max: 1, signature: "ceil(x)",
-		doc: "The next whole number that is not less.", call: onNumber("ceil", wholeBy(math.Ceil)),
+		doc: "The next whole number that is not less.", call: onNumber("ceil", wholeBy(math.Ceil, false)),
 	},
 	{
 		name: "floor", min: 1, max: 1, signature: "floor(x)",
-		doc: "The next whole number that is not more.", call: onNumber("floor", wholeBy(math.Floor)),
+		doc: "The next whole number that is not more.", call: onNumber("floor", wholeBy(math.Floor, true)),
 	},
 	{
 		name: "round", min: 1, max: 2, signature: "round(x[, digits])",
@@ -84,8 +85,8 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 				return nil, err
 			}
 		}
-		if n, ok := parseNumber(text); ok {
-			return n, nil
+		if n, ok := ParseNumber(text); ok {
+			return shortest(n), nil
 		}
 		return nil, fmt.Errorf("%s cannot make a number of %s; if it may be empty, write x | default(0, true) | %s",
 			name, describe(v), name)
@@ -100,31 +101,28 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 // decimalCharacters are all that a decimal number is made of.
 const decimalCharacters = "0123456789+-.eE"
 
-// parseNumber reads decimal text more freely than JSON: +1, 007, .5 and 5. too.
-func parseNumber(s string) (any, bool) {
+// ParseNumber reads a decimal number, more freely than JSON: +1, 007, .5 and 5. too. It has its digits, which CheckDigits has
+// counted.
+func ParseNumber(s string) (number any, ok bool) {
 	if isNumber(s) {
 		return numberFromText(s), true
-	}
-	if s == "" || strings.Trim(s, decimalCharacters) != "" {
-		return nil, false
 	}
 	digits, negative := strings.CutPrefix(s, "-")
 	if !negative {
 		digits = strings.TrimPrefix(s, "+")
 	}
-	if strings.Trim(digits, "0123456789") == "" && digits != "" {
-		digits = strings.TrimLeft(digits, "0")
-		if digits == "" {
-			return 0, true
-		}
-		return numberFromText(sign(negative) + digits), true
+	whole, rest := digits, ""
+	if at := strings.IndexAny(digits, ".eE"); at >= 0 {
+		whole, rest = digits[:at], digits[at:]
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
+	if fraction, has := strings.CutPrefix(rest, "."); has && whole != "" && (fraction == "" || strings.ContainsAny(fraction[:1], "eE")) {
+		rest = fraction // 5.
+	}
+	plain := cmp.Or(strings.TrimLeft(whole, "0"), "0") + rest
+	if whole == "" && !strings.HasPrefix(rest, ".") || strings.HasPrefix(plain, "-") || !isNumber(plain) {
 		return nil, false
 	}
-	v, err := fromFloat(f)
-	return v, err == nil
+	return numberFromText(sign(negative) + plain), true
 }
 
 func toInt(b *Budget, v any) (any, error) {
@@ -142,7 +140,10 @@ func toInt(b *Budget, v any) (any, error) {
 		if err := b.read(len(n)); err != nil {
 			return nil, err
 		}
-		if strings.ContainsAny(string(n), ".eE") {
+		switch d := parseDecimal(string(n)); {
+		case !d.isWhole():
+			return d.whole(false), nil
+		case strings.ContainsAny(string(n), "eE"):
 			return nil, fmt.Errorf("int cannot hold %s", shortText(string(n)))
 		}
 	}
@@ -169,17 +170,22 @@ func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []a
 }
 
 func callAbs(args []any) (any, error) {
-	if compareNumbers(args[0], 0) < 0 {
+	if CompareNumbers(args[0], 0) < 0 {
 		return negative(args[0])
 	}
 	return args[0], nil
 }
 
-// wholeBy rounds floats; all other numbers are whole.
-func wholeBy(round func(float64) float64) func([]any) (any, error) {
+// wholeBy makes numbers whole, up or down.
+func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
 	return func(args []any) (any, error) {
-		if f, ok := args[0].(float64); ok {
-			return fromFloat(round(f))
+		switch v := args[0].(type) {
+		case float64:
+			return fromFloat(round(v))
+		case json.Number:
+			if d := parseDecimal(string(v)); !d.isWhole() {
+				return d.whole(d.negative == down), nil
+			}
 		}
 		return args[0], nil
 	}
@@ -205,29 +211,26 @@ func callRound(args []any) (any, error) {
 		}
 		return fromFloat(rounded)
 	case json.Number:
-		if digits >= 0 || strings.ContainsAny(string(v), ".eE") {
-			return v, nil // whole, and beyond what 400 digits reach
-		}
+		return roundLong(v, digits)
 	case int:
 		if digits >= 0 {
 			return v, nil
 		}
 	}
-	rounded := roundedText(Text(args[0]), digits)
-	if err := CheckDigits(rounded); err != nil { // 9…9 has one more
-		return nil, err
-	}
-	return numberFromText(rounded), nil
+	return numberFromText(parseDecimal(roundDecimal(Text(args[0]), digits)).text()), nil
 }
 
-// roundedText is roundDecimal for whole numbers, in the grammar of JSON.
-func roundedText(s string, digits int) string {
-	s, negative := strings.CutPrefix(roundDecimal(s, digits), "-")
-	s = strings.TrimLeft(s, "0")
-	if s == "" {
-		return "0"
+// roundLong rounds digit by digit.
+func roundLong(n json.Number, digits int) (any, error) {
+	d := parseDecimal(string(n))
+	switch {
+	case d.isWhole() && (digits >= 0 || d.point > maxDigits): // the latter are beyond what 400 digits reach
+		return n, nil
+	case d.point < -mostDigits:
+		return 0, nil
 	}
-	return sign(negative) + s
+	rounded := parseDecimal(roundDecimal(d.text(), digits)).text()
+	return numberFromText(rounded), CheckDigits(rounded) // 9…9 has one more
 }
 
 func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {

@@ -80,7 +80,10 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
 		return ofSeconds(name, seconds, 0)
 	}
-	if seconds, ok := args[0].(float64); ok && len(args) == 1 {
+	if err := b.numbers(args[0], nil); err != nil {
+		return time.Time{}, err
+	}
+	if seconds, isNumber := Float(args[0]); isNumber && len(args) == 1 {
 		whole := math.Floor(min(max(seconds, -mostEpoch), mostEpoch))
 		return ofSeconds(name, int(whole), time.Duration(math.Round((seconds-whole)*1e6))*time.Microsecond)
 	}

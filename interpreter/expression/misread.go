@@ -16,7 +16,7 @@ const longestReading = textPerStep
 
 // readsAs is the number that a text reads as; false for none.
 func readsAs(text string) (any, bool) {
-	return parseNumber(strings.TrimSpace(text))
+	return ParseNumber(strings.TrimSpace(text))
 }
 
 // misordered is the error of two texts whose characters have another order than the numbers that they read as.
@@ -26,7 +26,7 @@ func misordered(name string, x, y string) error {
 	}
 	a, isNumber := readsAs(x)
 	b, bothNumbers := readsAs(y)
-	if !isNumber || !bothNumbers || compareNumbers(a, b) == strings.Compare(x, y) {
+	if !isNumber || !bothNumbers || CompareNumbers(a, b) == strings.Compare(x, y) {
 		return nil
 	}
 	return fmt.Errorf("%s would order the texts %s and %s by their characters, and their numbers are ordered otherwise; "+

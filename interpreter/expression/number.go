@@ -44,8 +44,11 @@ func CheckDigits(number string) error {
 }
 
 // digitsEnd is where encoding/json changes from digits to an exponent. Whole
-// floats below it come back from JSON as digits, so they are kept as digits.
-const digitsEnd = 1e21
+// floats below it come back from JSON as digits, so they are kept as digits, plainDigits at most.
+const (
+	digitsEnd   = 1e21
+	plainDigits = 21
+)
 
 // fromFloat makes a float canonical.
 func fromFloat(f float64) (any, error) {
@@ -61,7 +64,12 @@ func fromFloat(f float64) (any, error) {
 	}
 }
 
-// numberFromText makes a number of JSON's grammar canonical.
+// numberFromText makes a number of JSON's grammar canonical. Its digits come back when it is written:
+//
+//	7, 7.0, 70e-1, -0.0          int; a number without a fraction is plain digits
+//	18446744073709551616, 1e20   json.Number of plain digits, beyond int
+//	19.9, 1E-7, 1e21             float64, whose shortest form has the same digits
+//	19.90, 0.12345678901234567890, 1e400, 1e-400   json.Number, as it is written
 func numberFromText(s string) any {
 	if !strings.ContainsAny(s, ".eE") {
 		if n, err := strconv.Atoi(s); err == nil {
@@ -69,23 +77,73 @@ func numberFromText(s string) any {
 		}
 		return json.Number(s)
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return json.Number(s) // beyond float64
+	if isShort(s) {
+		f, _ := strconv.ParseFloat(s, 64) // cannot fail
+		return f
 	}
-	v, err := fromFloat(f)
-	if err != nil {
-		return json.Number(s)
+	return decimalFromText(s)
+}
+
+// isShort reports whether a number has a fraction and so few digits that a float64 keeps any of them.
+func isShort(s string) bool {
+	const surelyKept = len(".") + 15
+	last := s[len(s)-1]
+	return len(strings.TrimPrefix(s, "-")) <= surelyKept && '1' <= last && last <= '9' && !strings.ContainsAny(s, "eE")
+}
+
+// decimalFromText is numberFromText for any number with a point or an exponent.
+func decimalFromText(s string) any {
+	d := parseDecimal(s)
+	mantissa, exponent := s, false
+	if at := strings.IndexAny(s, "eE"); at >= 0 {
+		mantissa, exponent = s[:at], true
 	}
-	return v
+	switch {
+	case d.isWhole() && d.point <= plainDigits:
+		return numberFromText(d.text())
+	case d.isWhole() && !exponent:
+		whole, _, _ := strings.Cut(s, ".")
+		return json.Number(whole)
+	case !d.isWhole() && strings.HasSuffix(mantissa, "0"):
+		return json.Number(s) // a float64 has no zeros at its end
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && decimalOf(f) == d {
+		return f
+	}
+	return json.Number(s)
 }
 
 // isNumber reports whether s is a number of JSON's grammar.
 func isNumber(s string) bool {
-	if s == "" || s[len(s)-1] < '0' || s[len(s)-1] > '9' { // no space behind
+	s = strings.TrimPrefix(s, "-")
+	rest := withoutDigits(s)
+	if len(rest) == len(s) || s[0] == '0' && len(rest) < len(s)-1 {
 		return false
 	}
-	return (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s))
+	if fraction, has := strings.CutPrefix(rest, "."); has {
+		if rest = withoutDigits(fraction); len(rest) == len(fraction) {
+			return false
+		}
+	}
+	if rest == "" {
+		return true
+	}
+	if rest[0] != 'e' && rest[0] != 'E' {
+		return false
+	}
+	if rest = rest[1:]; rest != "" && (rest[0] == '+' || rest[0] == '-') {
+		rest = rest[1:]
+	}
+	return rest != "" && withoutDigits(rest) == ""
+}
+
+func withoutDigits(s string) string {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return s[i:]
+		}
+	}
+	return ""
 }
 
 // canonicalNumber converts the number types of Go.
@@ -161,17 +219,29 @@ func asFloat(v any) (float64, error) {
 	}
 }
 
-// compareNumbers compares by value, exactly.
-func compareNumbers(x, y any) int {
+// Float is the float nearest to a number. It is false for other values, and beyond the range of float64.
+func Float(v any) (f float64, isNumber bool) {
+	f, err := asFloat(v)
+	return f, err == nil
+}
+
+// IsRounded reports whether the float nearest to a number is another number.
+func IsRounded(v any) bool {
+	f, isNumber := Float(v)
+	return !isNumber || CompareNumbers(v, f) != 0
+}
+
+// CompareNumbers compares two numbers by value, exactly. A float64 is the number of its shortest form.
+func CompareNumbers(x, y any) int {
 	switch a := x.(type) {
 	case int:
 		switch b := y.(type) {
 		case int:
 			return cmp.Compare(a, b)
 		case float64: // has a fraction or is beyond int: rounding a keeps the side
-			return cmp.Compare(float64(a), b)
-		case json.Number:
-			return -signOf(b)
+			if b != math.Trunc(b) {
+				return cmp.Compare(float64(a), b)
+			}
 		}
 	case float64:
 		switch b := y.(type) {
@@ -179,171 +249,31 @@ func compareNumbers(x, y any) int {
 			return cmp.Compare(a, float64(b))
 		case float64:
 			return cmp.Compare(a, b)
-		case json.Number:
-			return -compareFloat(b, a)
 		}
 	case json.Number:
-		switch b := y.(type) {
-		case int:
-			return signOf(a)
-		case float64:
-			return compareFloat(a, b)
-		case json.Number:
-			return compareLong(string(a), string(b))
+		if b, both := y.(json.Number); both && a == b {
+			return 0
 		}
 	}
-	return 0 // cannot be: both are numbers
+	return decimalOfNumber(x).compare(decimalOfNumber(y))
 }
 
-// signOf is the side of every int on which a number beyond them lies.
-func signOf(n json.Number) int {
-	if strings.HasPrefix(string(n), "-") {
-		return -1
-	}
-	return 1
-}
-
-// compareFloat goes by the float that is nearest to n while that is another one:
-// rounding keeps the side.
-func compareFloat(n json.Number, f float64) int {
-	nearest, _ := strconv.ParseFloat(string(n), 64) // infinite beyond the range
-	if order := cmp.Compare(nearest, f); order != 0 {
-		return order
-	}
-	return parseDecimal(string(n)).compare(decimalOf(f))
-}
-
-// compareLong compares whole numbers digit by digit, and others as decimals.
-func compareLong(a, b string) int {
-	const notWhole = ".eE"
-	if strings.ContainsAny(a, notWhole) || strings.ContainsAny(b, notWhole) {
-		return parseDecimal(a).compare(parseDecimal(b))
-	}
-	a, negative := strings.CutPrefix(a, "-")
-	b, bothNegative := strings.CutPrefix(b, "-")
-	if negative != bothNegative {
-		return truth(bothNegative) - truth(negative)
-	}
-	order := cmp.Compare(len(a), len(b))
-	if order == 0 {
-		order = strings.Compare(a, b)
-	}
-	if negative {
-		return -order
-	}
-	return order
-}
-
-// decimal is a number as digits: 0.digits times ten to the power of point.
-// Comparing digits is exact and takes linear time at any size.
-type decimal struct {
-	negative bool
-	digits   string // without zeros on either side; empty for 0
-	point    int
-}
-
-func decimalOf(f float64) decimal {
-	if math.Abs(f) >= digitsEnd {
-		return parseDecimal(strconv.FormatFloat(f, 'f', 0, 64)) // every digit, not the shortest text
-	}
-	return parseDecimal(strconv.FormatFloat(f, 'f', -1, 64))
-}
-
-// mostExponent leaves room to add the digits of a number to its exponent. Of so
-// large a power only the sign matters.
-const mostExponent = math.MaxInt / 2
-
-func parseDecimal(s string) decimal {
-	var d decimal
-	s, d.negative = strings.CutPrefix(s, "-")
-	exponent := 0
-	if at := strings.IndexAny(s, "eE"); at >= 0 {
-		exponent, _ = strconv.Atoi(s[at+1:]) // the nearest int beyond 64 bits
-		exponent = min(max(exponent, -mostExponent), mostExponent)
-		s = s[:at]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	all := whole + fraction
-	trimmed := strings.TrimLeft(all, "0")
-	d.digits = strings.TrimRight(trimmed, "0")
-	d.point = len(whole) - (len(all) - len(trimmed)) + exponent
-	return d
-}
-
-func (d decimal) compare(e decimal) int {
-	if s := cmp.Compare(d.sign(), e.sign()); s != 0 || d.sign() == 0 {
-		return s
-	}
-	order := cmp.Compare(d.point, e.point)
-	if order == 0 {
-		order = strings.Compare(d.digits, e.digits)
-	}
-	return order * d.sign()
-}
-
-func (d decimal) sign() int {
-	switch {
-	case d.digits == "":
-		return 0
-	case d.negative:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// roundDecimal rounds a number written in plain digits to a number of digits
-// behind the point, halves away from zero, as SQL does: 2.345 to two digits is
-// 2.35 although the nearest float is a little less. Negative digits round in
-// front of the point.
-func roundDecimal(s string, digits int) string {
-	s, negative := strings.CutPrefix(s, "-")
-	whole, fraction, _ := strings.Cut(s, ".")
-	if digits >= len(fraction) {
-		return sign(negative) + s
-	}
-	all := whole + fraction
-	keep := len(whole) + digits
-	if keep < 0 {
-		return "0"
-	}
-	kept := []byte("0" + all[:keep]) // the zero takes a carry
-	if all[keep] >= '5' {
-		increment(kept)
-	}
-	if digits < 0 {
-		return sign(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
-	}
-	point := len(kept) - digits
-	if digits == 0 {
-		return sign(negative) + string(kept)
-	}
-	return sign(negative) + string(kept[:point]) + "." + string(kept[point:])
-}
-
-func increment(digits []byte) {
-	for i := len(digits) - 1; ; i-- {
-		if digits[i] != '9' {
-			digits[i]++
-			return
-		}
-		digits[i] = '0'
-	}
-}
-
-func sign(negative bool) string {
-	if negative {
-		return "-"
-	}
-	return ""
-}
-
-// negated flips the sign of a number beyond 64 bits.
+// negated flips the sign of a number that is json.Number.
 func negated(n json.Number) any {
 	if s, ok := strings.CutPrefix(string(n), "-"); ok {
 		return numberFromText(s)
 	}
 	return numberFromText("-" + string(n))
+}
+
+// shortest is a value; of a number without the zeros at its end, so that equal ones have one text.
+func shortest(v any) any {
+	n, isLong := v.(json.Number)
+	if !isLong || n[len(n)-1] != '0' || !strings.Contains(string(n), ".") || IsRounded(v) {
+		return v
+	}
+	f, _ := Float(v)
+	return f
 }
 
 // shortText cuts text for a message.

@@ -60,7 +60,7 @@ func equalNumbers(b *Budget, x, y any) (bool, error) {
 	if err := b.numbers(x, y); err != nil {
 		return false, err
 	}
-	return compareNumbers(x, y) == 0, nil
+	return CompareNumbers(x, y) == 0, nil
 }
 
 func equalLists(b *Budget, x, y []any) (bool, error) {
@@ -136,7 +136,7 @@ func ordered(b *Budget, x, y any, holds func(order int) bool) (any, error) {
 		if err := b.numbers(x, y); err != nil {
 			return nil, err
 		}
-		return holds(compareNumbers(x, y)), nil
+		return holds(CompareNumbers(x, y)), nil
 	default:
 		return nil, cannotCompare(x, y)
 	}

@@ -47,7 +47,7 @@ func opGroup(b *Budget, pairs any) (any, error) {
 	out := map[string]any{}
 	for _, p := range list {
 		key, element := pair(p)
-		name, err := textOf(b, key)
+		name, err := textOf(b, shortest(key))
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func compareKeys(x, y any) int {
 	case bool:
 		return cmp.Compare(truth(a), truth(y))
 	default:
-		return compareNumbers(x, y)
+		return CompareNumbers(x, y)
 	}
 }
 

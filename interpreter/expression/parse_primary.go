@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -173,8 +172,7 @@ func (p *parser) pointer(t token) ast.Node {
 	return p.add(&ast.PointerNode{Name: name.text}, t, t.from)
 }
 
-// number builds the node of a number as written. Whole numbers beyond 64 bits
-// keep their digits.
+// number builds the node of a number as written. It keeps its digits.
 func (p *parser) number(t token) ast.Node {
 	text := strings.ReplaceAll(t.text, "_", "")
 	if err := CheckDigits(text); err != nil {
@@ -187,17 +185,17 @@ func (p *parser) number(t token) ast.Node {
 		}
 		return p.add(&ast.IntegerNode{Value: int(n)}, t, t.from)
 	}
-	if !strings.ContainsAny(text, ".eE") {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return p.add(&ast.IntegerNode{Value: int(n)}, t, t.from)
-		}
-		return p.add(&ast.ConstantNode{Value: json.Number(strings.TrimLeft(text, "0"))}, t, t.from)
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.ContainsAny(text, ".eE") {
 		fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q is too large for a number", t.text))
 	}
-	return p.add(&ast.FloatNode{Value: f}, t, t.from)
+	switch n, _ := ParseNumber(text); v := n.(type) {
+	case int:
+		return p.add(&ast.IntegerNode{Value: v}, t, t.from)
+	case float64:
+		return p.add(&ast.FloatNode{Value: v}, t, t.from)
+	default:
+		return p.add(&ast.ConstantNode{Value: v}, t, t.from)
+	}
 }
 
 // smallestInteger parses -9223372036854775808, whose digits alone are beyond

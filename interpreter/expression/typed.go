@@ -99,7 +99,7 @@ func (f *mixedFinder) text(node ast.Node) string {
 
 func writtenType(node ast.Node) Type {
 	switch node.(type) {
-	case *ast.IntegerNode, *ast.FloatNode:
+	case *ast.IntegerNode, *ast.FloatNode, *ast.ConstantNode: // the parser makes constants of numbers alone
 		return NumberType
 	case *ast.StringNode:
 		return TextType

@@ -2,7 +2,9 @@ package expression_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -417,4 +419,86 @@ func TestSuggest(t *testing.T) {
 	}
 	require.Equal(t, "excludes", expression.Suggest("exclude", []string{"include", "excludes"}))
 	require.Equal(t, "include", expression.Suggest("inclde", []string{"exclude", "include"}))
+}
+
+// TestNumbersKeepTheirDigits: what is written is what was read, but that a number without a fraction is plain digits.
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]any{
+		"7": 7, "-7": -7, "0": 0, "-0": 0, "0.0": 0, "-0.00": 0, "0e5": 0, "7.0": 7, "1e2": 100, "1.50e1": 15, "70e-1": 7,
+		"9223372036854775807.0": 9223372036854775807, "12345678901234567e2": 1234567890123456700,
+		"18446744073709551615": json.Number("18446744073709551615"), "18446744073709551615.0": json.Number("18446744073709551615"),
+		"1e20": json.Number("100000000000000000000"), "12345678901234567890e1": json.Number("123456789012345678900"),
+		"123456789012345678901234.0": json.Number("123456789012345678901234"),
+		"19.9":                       19.9, "-0.1": -0.1, "1E-7": 1e-7, "1e21": 1e21, "0.30000000000000004": 0.30000000000000004, "1.7976931348623157e308": 1.7976931348623157e308,
+		"19.90": json.Number("19.90"), "99999999999999.99": json.Number("99999999999999.99"), "100000000.000000001": json.Number("100000000.000000001"),
+		"123456789012345678.5": json.Number("123456789012345678.5"), "1.234567890123456789": json.Number("1.234567890123456789"),
+		"1e400": json.Number("1e400"), "-1e-400": json.Number("-1e-400"), "1.10e-7": json.Number("1.10e-7"), "1.7976931348623159e308": json.Number("1.7976931348623159e308"),
+		"4.9406564584124654e-324": json.Number("4.9406564584124654e-324"), "5e-324": 5e-324,
+	} {
+		got := decode(t, text)
+		require.Equal(t, want, got, text)
+
+		written, err := expression.Encode(got)
+		require.NoError(t, err)
+		require.Equal(t, want, decode(t, string(written)), "%s as %s", text, written)
+
+		same, isNumber := expression.ParseNumber(text)
+		require.True(t, isNumber, text)
+		require.Equal(t, want, same)
+	}
+	for _, text := range []string{"", "e5", ".", "+", "-", "+-5", "--5", "1..2", "1e", "1e+", "5.e", "0x10", "1_0", " 1", "Infinity", "."} {
+		_, isNumber := expression.ParseNumber(text)
+		require.False(t, isNumber, text)
+	}
+}
+
+// TestRandomNumbersKeepTheirDigits compares with exact arithmetic.
+func TestRandomNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(5, 6))
+
+	digits := func(most int) string {
+		text := make([]byte, 1+random.IntN(most))
+		for i := range text {
+			text[i] = "0123456789"[random.IntN(10)]
+		}
+		return string(text)
+	}
+	for range 20_000 {
+		text := strings.TrimLeft(digits(25), "0")
+		if text == "" {
+			text = "0"
+		}
+		if random.IntN(3) > 0 {
+			text += "." + digits(22)
+		}
+		if random.IntN(3) == 0 {
+			text += fmt.Sprintf("e%d", random.IntN(60)-30)
+		}
+		if random.IntN(2) == 0 {
+			text = "-" + text
+		}
+
+		written, err := expression.Encode(decode(t, text))
+		require.NoError(t, err)
+
+		want, isNumber := new(big.Rat).SetString(text)
+		require.True(t, isNumber)
+		got, isNumber := new(big.Rat).SetString(string(written))
+		require.True(t, isNumber)
+		require.Zero(t, want.Cmp(got), "%s became %s", text, written)
+
+		if want.IsInt() && len(want.Num().String()) < 21 {
+			require.Equal(t, want.Num().String(), string(written), text)
+		} else if !strings.Contains(text, "e") && !want.IsInt() {
+			require.Equal(t, text, string(written))
+		}
+
+		other := decode(t, strings.TrimLeft(digits(3), "0")+"1."+digits(20))
+		exact, _ := new(big.Rat).SetString(expression.Text(other))
+		require.Equal(t, want.Cmp(exact), expression.CompareNumbers(decode(t, text), other), "%s and %v", text, other)
+	}
 }

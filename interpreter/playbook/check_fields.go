@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -351,10 +352,6 @@ func wrongType(node *Node, want string, ok bool) string {
 }
 
 func isNumber(v any) bool {
-	switch v.(type) {
-	case int, float64:
-		return true
-	}
 	return expression.TypeName(v) == expression.TypeName(0)
 }
 
@@ -374,16 +371,11 @@ func (f Field) enumProblem(node *Node) string {
 
 func durationProblem(_ Field, node *Node) string {
 	switch v := node.Value.(type) {
-	case int:
-		if v >= 0 {
+	case int, float64, json.Number:
+		if seconds, isFloat := expression.Float(v); !isFloat || seconds >= 0 {
 			return ""
 		}
-		return fmt.Sprintf("must not be negative, not %d", v)
-	case float64:
-		if v >= 0 {
-			return ""
-		}
-		return fmt.Sprintf("must not be negative, not %v", v)
+		return "must not be negative, not " + expression.Text(v)
 	case string:
 		d, err := time.ParseDuration(v)
 		if err == nil && d >= 0 {

@@ -3,7 +3,6 @@ package playbook
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -99,16 +98,7 @@ func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		switch v := d.scalar(n).(type) {
-		case int:
-			return float64(v), true
-		case float64:
-			return v, true
-		case json.Number:
-			f, err := v.Float64()
-			return f, err == nil
-		}
-		return 0, false // reported
+		return expression.Float(d.scalar(n)) // what is none is reported
 	}
 	d.errorf(position(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
@@ -168,15 +158,10 @@ func (d *decoder) float(n *yaml.Node) any {
 			return v
 		}
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, isNumber := expression.ParseNumber(text)
+	if _, isFloat := expression.Float(v); !isNumber || !isFloat {
 		d.errorf(position(n), codeBadNumber, "%s is no number that JSON can hold; put it in quotes if it is text", shorten(n.Value))
 		return nil
 	}
-	canonical, err := expression.Canonical(v)
-	if err != nil {
-		d.errorf(position(n), codeBadNumber, "%s: %s", shorten(n.Value), err)
-		return nil
-	}
-	return canonical
+	return v
 }

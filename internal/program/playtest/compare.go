@@ -67,12 +67,19 @@ func matches(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	return same(wanted, got)
 }
 
-// sameScalar compares scalars: 1 and 1.0 are the same number, 1 and "1" are not the same.
+// sameScalar compares scalars: 1.1 and 1.10 are the same number, 1 and "1" are not the same.
 func sameScalar(a, b any) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	return expression.TypeName(a) == expression.TypeName(b) && expression.Text(a) == expression.Text(b)
+	name := expression.TypeName(a)
+	switch {
+	case name != expression.TypeName(b):
+		return false
+	case name == expression.TypeName(0):
+		return expression.CompareNumbers(a, b) == 0
+	}
+	return expression.Text(a) == expression.Text(b)
 }
 
 // coversRequest compares a request: its params, headers and form are texts, and names of headers

@@ -1,0 +1,142 @@
+package expression
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// decimal is a number as digits: 0.digits times ten to the power of point.
+// Comparing digits is exact and takes linear time at any size.
+type decimal struct {
+	negative bool
+	digits   string // without zeros on either side; empty for 0
+	point    int
+}
+
+// decimalOf is a float64 as it is written.
+func decimalOf(f float64) decimal { return parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)) }
+
+func decimalOfNumber(v any) decimal {
+	if f, ok := v.(float64); ok {
+		return decimalOf(f)
+	}
+	return parseDecimal(Text(v))
+}
+
+// mostExponent leaves room to add the digits of a number to its exponent. Of so
+// large a power only the sign matters.
+const mostExponent = math.MaxInt / 2
+
+func parseDecimal(s string) decimal {
+	var d decimal
+	s, d.negative = strings.CutPrefix(s, "-")
+	exponent := 0
+	if at := strings.IndexAny(s, "eE"); at >= 0 {
+		exponent, _ = strconv.Atoi(s[at+1:]) // the nearest int beyond 64 bits
+		exponent = min(max(exponent, -mostExponent), mostExponent)
+		s = s[:at]
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	all := whole + fraction
+	trimmed := strings.TrimLeft(all, "0")
+	d.digits = strings.TrimRight(trimmed, "0")
+	if d.digits == "" {
+		return decimal{}
+	}
+	d.point = len(whole) - (len(all) - len(trimmed)) + exponent
+	return d
+}
+
+func (d decimal) isWhole() bool { return d.point >= len(d.digits) }
+
+// text is the number in plain digits.
+func (d decimal) text() string {
+	switch {
+	case d.digits == "":
+		return "0"
+	case d.point <= 0:
+		return sign(d.negative) + "0." + strings.Repeat("0", -d.point) + d.digits
+	case d.isWhole():
+		return sign(d.negative) + d.digits + strings.Repeat("0", d.point-len(d.digits))
+	}
+	return sign(d.negative) + d.digits[:d.point] + "." + d.digits[d.point:]
+}
+
+// whole is the number without its fraction, or the next one that is farther from zero. It has a fraction.
+func (d decimal) whole(away bool) any {
+	digits := []byte("0" + d.digits[:max(d.point, 0)]) // the zero takes a carry
+	if away {
+		increment(digits)
+	}
+	return numberFromText(parseDecimal(sign(d.negative) + string(digits)).text())
+}
+
+func (d decimal) compare(e decimal) int {
+	if s := cmp.Compare(d.sign(), e.sign()); s != 0 || d.sign() == 0 {
+		return s
+	}
+	order := cmp.Compare(d.point, e.point)
+	if order == 0 {
+		order = strings.Compare(d.digits, e.digits)
+	}
+	return order * d.sign()
+}
+
+func (d decimal) sign() int {
+	switch {
+	case d.digits == "":
+		return 0
+	case d.negative:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// roundDecimal rounds a number written in plain digits to a number of digits
+// behind the point, halves away from zero, as SQL does: 2.345 to two digits is
+// 2.35 although the nearest float is a little less. Negative digits round in
+// front of the point.
+func roundDecimal(s string, digits int) string {
+	s, negative := strings.CutPrefix(s, "-")
+	whole, fraction, _ := strings.Cut(s, ".")
+	if digits >= len(fraction) {
+		return sign(negative) + s
+	}
+	all := whole + fraction
+	keep := len(whole) + digits
+	if keep < 0 {
+		return "0"
+	}
+	kept := []byte("0" + all[:keep]) // the zero takes a carry
+	if all[keep] >= '5' {
+		increment(kept)
+	}
+	if digits < 0 {
+		return sign(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
+	}
+	point := len(kept) - digits
+	if digits == 0 {
+		return sign(negative) + string(kept)
+	}
+	return sign(negative) + string(kept[:point]) + "." + string(kept[point:])
+}
+
+func increment(digits []byte) {
+	for i := len(digits) - 1; ; i-- {
+		if digits[i] != '9' {
+			digits[i]++
+			return
+		}
+		digits[i] = '0'
+	}
+}
+
+func sign(negative bool) string {
+	if negative {
+		return "-"
+	}
+	return ""
+}
