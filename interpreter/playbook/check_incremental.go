@@ -175,6 +175,8 @@ func (c *checker) checkNamesState(step *Step) {
 		c.errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert those below the watermark each time; %s", reads, sink.Pos.Line, instead)
 	case sink != nil:
 		c.warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d inserts those below the watermark less the lag each time; %s", reads, sink.Pos.Line, instead)
+	case slices.ContainsFunc(step.Retry, func(p *Policy) bool { return p.When.Names(IncrementalWord) || p.StopWhen.Names(IncrementalWord) }):
+		// It reads newest first, until a condition says that it has the rest.
 	case filter != "":
 		c.warnf(step.Incremental.Pos, codeIncremental, "%s; write such as %s", reads, filter)
 	default:
