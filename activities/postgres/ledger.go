@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -300,7 +301,7 @@ func createLedger(ctx context.Context, conn *pgx.Conn, states, staging bool) err
 	if staging {
 		tables = slices.Concat(tables, dialect.StagingTables())
 	}
-	return pgx.BeginTxFunc(ctx, conn, writeOptions, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, conn, writeOptions, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(ledgerLock)); err != nil {
 			return err
 		}
@@ -311,6 +312,11 @@ func createLedger(ctx context.Context, conn *pgx.Conn, states, staging bool) err
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	sessionOf(conn).owners = time.Time{} // somebody else may have made one meanwhile
+	return checkOwners(ctx, conn)
 }
 
 func createTable(ctx context.Context, tx pgx.Tx, table sqltool.NewTable) error {

@@ -85,8 +85,12 @@ func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][
 	return found, err
 }
 
-// isTrusted is the condition that a relation c belongs to the user, to a role of his, to the database's owner or to a superuser.
-const isTrusted = `(pg_has_role(c.relowner, 'MEMBER') OR c.relowner = (SELECT datdba FROM pg_database WHERE datname = current_database())
+// isTrusted is the condition that a relation c belongs to the user, to a role of his, to the database's owner or to a superuser. A
+// superuser may do what any role may, and is a member of those alone that were granted to him.
+const isTrusted = `(c.relowner IN (SELECT oid FROM pg_roles WHERE rolname = current_user
+		UNION ALL SELECT m.roleid FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member WHERE r.rolname = current_user)
+	OR NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AND pg_has_role(c.relowner, 'MEMBER')
+	OR c.relowner = (SELECT datdba FROM pg_database WHERE datname = current_database())
 	OR (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner))`
 
 // untrusted is the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.

@@ -45,6 +45,8 @@ type session struct {
 	// overlapping are states some of whose known rows are behind what their calls have reached.
 	overlapping map[string]bool
 	assembled   assembled
+	// owners is until when those of the ledger's tables are known to be trusted.
+	owners time.Time
 	// prepared are the statements of its writes.
 	prepared preparedStatements
 }

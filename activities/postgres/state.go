@@ -66,6 +66,9 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 // nothing to do.
 func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
+		if err := checkOwners(ctx, conn); err != nil {
+			return classifyError(ctx, err)
+		}
 		transact := func() error {
 			return pgx.BeginTxFunc(ctx, conn, writeOptions, func(tx pgx.Tx) error { return do(stateTx{tx}) })
 		}

@@ -26,6 +26,11 @@ const copyRows = 1000
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
+	if w.Needed() || w.State != nil || w.Staged() {
+		if err := checkOwners(ctx, conn); err != nil {
+			return interpreter.ToolResult{}, classifyError(ctx, err)
+		}
+	}
 	result, err := writeAtOnce(ctx, conn, w)
 	if byStep(ctx, conn, err) {
 		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))

@@ -552,9 +552,11 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	switch {
 	case found && state.holder == w.Holder:
 		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.lastWrite)
+	case found && state.holder != "" && state.Run == w.Run:
+		why = "another iteration of this run claimed it later: two elements of the loop share this state. Leave out elements that are there twice, " +
+			"or name the state by what distinguishes them"
 	case found && state.holder != "":
-		why = fmt.Sprintf("run %q holds it, which claimed it later (if that is this run, two of its iterations have this state: "+
-			"name it by what distinguishes them)", state.Run)
+		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
 	}
 	return FinalError(incremental.TypeMoved, "the state %q is no longer this call's: %s. Nothing was written", w.Name, why)
 }

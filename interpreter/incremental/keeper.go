@@ -221,6 +221,9 @@ func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
 	switch {
 	case s.Holder == "":
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was set by a person while its rows were written", s.Name)}
+	case s.Holder != digest(write.Holder) && s.Run == write.Run:
+		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was claimed later by another iteration of this run: two elements of the loop share it. "+
+			"Leave out elements that are there twice, or name the state by what distinguishes them", s.Name)}
 	case s.Holder != digest(write.Holder):
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q is held by another call now, of the run %s", s.Name, s.Run)}
 	case write.Number <= s.Number:

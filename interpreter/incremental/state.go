@@ -85,7 +85,8 @@ const (
 type StateWrite struct {
 	Name   string `json:"name"`
 	Holder string `json:"holder"`
-	Number int    `json:"number"` // of the call's writes to its state, from 1
+	Run    string `json:"run,omitempty"` // workflow ID of the call's
+	Number int    `json:"number"`        // of the call's writes to its state, from 1
 	// Move is where the watermark goes; nil leaves it where it is.
 	Move *Move `json:"move,omitempty"`
 	// Rows distinguishes rows that come again; nil where the mode takes them.

@@ -80,8 +80,11 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 }
 
 // InsertsRows reports whether a sink of a step's calls leaves out rows that come again, as none does whose mode takes them.
-func (pb *Playbook) InsertsRows(step *Step) bool {
-	return pb.intoTable(step.successSinks(), keepsRows) != nil
+func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step) != nil }
+
+// InsertingSink is the first of those sinks, nil for none.
+func (pb *Playbook) InsertingSink(step *Step) *Sink {
+	return pb.intoTable(step.successSinks(), keepsRows)
 }
 
 // WritesAgain reports whether a sink of a step's calls writes rows once more that come again: one that inserts, or is no

@@ -50,7 +50,7 @@ func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWri
 		return &write
 	}
 	if len(known.Key) == 0 && known.Type != incremental.Token {
-		known.Key = texts(input.Fields["key"].Data)
+		known.Key = KeyColumns(input.Fields["key"].Data)
 	}
 	if write.Rows = &known; input.Result == nil {
 		input.Result = &expression.Value{Data: s.Result} // which its args stand for, row by row
@@ -58,8 +58,8 @@ func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWri
 	return &write
 }
 
-// texts are those of a text or of a list.
-func texts(value any) []string {
+// KeyColumns are those of a text or of a list.
+func KeyColumns(value any) []string {
 	switch value := value.(type) {
 	case nil:
 		return nil

@@ -96,7 +96,7 @@ func (w *Watermark) move(to incremental.Cursor, counts bool) *incremental.Move {
 
 // write is the next write under the claim.
 func (w *Watermark) write(move *incremental.Move) *incremental.StateWrite {
-	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
+	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Run: w.Run, Number: w.Writes + 1, Move: move}
 }
 
 // Moves are the next write alone.

@@ -91,14 +91,25 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 		Group: pending.Group,
 		Claim: &incremental.Claim{
 			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(), Tables: s.Book.OtherTables(s.Step),
-			Inserts: s.inserts, Key: s.Section.Key,
+			Inserts: s.inserts, Key: s.rowKey(now),
 		},
 	}, now)
 }
 
+// rowKey are the columns by which the sink that inserts knows rows that come again: those of the step, or its own. None stand for
+// the whole row.
+func (s *StatefulStep) rowKey(now time.Time) []string {
+	sink := s.Book.InsertingSink(s.Step)
+	if len(s.Section.Key) > 0 || sink == nil || s.Section.Type == incremental.Token {
+		return s.Section.Key
+	}
+	input, _ := s.Target(sink, s.Policies, now)
+	return request.KeyColumns(input.Fields["key"].Data)
+}
+
 // Claimed is the state that a claim has given.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed) *Watermark {
-	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: claimed.Watermark, KnownAs: claimed.KnownAs}
+	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs}
 	if own.Found.IsZero() || s.inFull() {
 		own.Value = s.Section.Initial()
 		return &own
@@ -202,7 +213,21 @@ func (of *source) addURL(url *playbook.Node) {
 		return
 	}
 	of.parts = append(of.parts, text[:at])
-	of.addNamed(playbook.FieldURL, url.Refs())
+	of.addNamed(playbook.FieldURL, queryRefs(url))
+}
+
+// queryRefs are the references in the query of a URL; all where a value has the mark with which it begins.
+func queryRefs(url *playbook.Node) []expression.Ref {
+	if url.Template == nil {
+		return nil
+	}
+	for _, segment := range url.Template.Segments() {
+		if segment.Program != nil || !strings.ContainsAny(segment.Text, "?#") {
+			continue
+		}
+		return slices.DeleteFunc(url.Refs(), func(ref expression.Ref) bool { return ref.Offset < segment.Start })
+	}
+	return url.Refs()
 }
 
 // addField adds the values of a field that name workload or the element. One that names nothing else is rendered, of others

@@ -20,6 +20,8 @@ type Watermark struct {
 	// has written under that.
 	Holder string `json:"holder"`
 	Writes int    `json:"writes,omitempty"`
+	// Run is the workflow ID of the run.
+	Run string `json:"run,omitempty"`
 	// Found is the watermark that the call has found, and Value where it reads from. At is
 	// where the watermark is now, nil where the call has found it.
 	Found incremental.Cursor  `json:"found,omitzero"`

@@ -202,6 +202,44 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+// TestAboutWithoutQuery: a parameter that is the same for all sources makes no other one of a URL that names the workload.
+func TestAboutWithoutQuery(t *testing.T) {
+	t.Parallel()
+	about := func(url string) string {
+		book := tables.Decode(t, "workload: {api: http://x, shop: a}\nworkflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
+			"    tool: http\n    url: \""+url+"\"\n")
+		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)}).
+			With(map[string]any{"incremental": map[string]any{"value": 1}})
+		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1}, nil, false)
+		return step.About(book.Steps[0].Action, scope, tables.Started).Fingerprint
+	}
+	plain := about("{{ api }}/{{ shop }}/items")
+	for _, url := range []string{"?limit=5", "?since={{ incremental.value }}", "?limit=5&since={{ incremental.value }}", "#top"} {
+		require.Equal(t, plain, about("{{ api }}/{{ shop }}/items"+url), url)
+	}
+	require.NotEqual(t, plain, about("{{ api }}/{{ shop }}/items?of={{ shop }}"))
+	require.NotEqual(t, plain, about("{{ api }}/{{ shop }}/others?limit=5"))
+}
+
+// TestClaimedKey: a sink that inserts knows rows by its own key, where the step names none.
+func TestClaimedKey(t *testing.T) {
+	t.Parallel()
+	for words, expected := range map[string][]string{
+		"key: id":                         {"id"},
+		"key: [id, day]":                  {"id", "day"},
+		"mode: insert_or_ignore, key: id": {"id"},
+		"mode: insert":                    nil,
+	} {
+		book := tables.Decode(t, "workflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
+			"    tool: http\n    url: http://x\n    sink: {tool: sqlite, path: a.db, table: t, "+words+"}\n")
+		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{})
+		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1, Scope: scope}, nil, false)
+		claim := step.Claim(watermark.Pending{Name: "s"}, "holder", incremental.SourceIdentity{}, tables.Started).Claim
+		require.Equal(t, expected, claim.Key, words)
+		require.True(t, claim.Inserts, words)
+	}
+}
+
 // TestTokenThatStays: rows that came with a token come again as long as the source gives the same one, or none; what is
 // known of them is forgotten only once the token is another.
 func TestTokenThatStays(t *testing.T) {
