@@ -29,7 +29,7 @@ func (p *place) Close() error {
 // maxLinks bounds the symbolic links on the way to a file.
 const maxLinks = 40
 
-// open finds the file of a path below the worker's directory, and makes the folders on the way where it is told to. Each folder is
+// open finds the file of a path below the worker's directory, and makes the folders on the way for a write. Each folder is
 // opened by its name in the one before, so that nothing leads out of the directory, nor to what is private there, whatever
 // others do to links meanwhile.
 func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*place, error) {
@@ -147,7 +147,7 @@ func (p *place) enter(name string, seen fs.FileInfo) error {
 // errMoved is that of what was replaced while it was opened.
 var errMoved = errors.New("it was replaced meanwhile")
 
-// privateFolder is where programs keep what they need to go on.
+// privateFolder is where programs keep what they need to continue.
 const privateFolder = ".reprise"
 
 // isPrivateName reports whether a name is that of the private folder, or of a journal, on file systems of any kind.

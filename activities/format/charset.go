@@ -91,7 +91,7 @@ func unknown(charset string, err error) string {
 	return charset[:min(len(charset), most)]
 }
 
-// asciiNames are names that the Encoding Standard reads as windows-1252. Who says ASCII means no byte beyond it.
+// asciiNames are names that the Encoding Standard reads as windows-1252. ASCII has no byte beyond it.
 var asciiNames = []string{"ascii", "us-ascii", "ansi_x3.4-1968"}
 
 // isUTF8 reports whether content is UTF-8, though a charset with this name is said of it. Text in UTF-16 and in ISO-2022-JP

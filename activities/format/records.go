@@ -22,7 +22,7 @@ var (
 type record struct {
 	values []string
 	line   int  // from 1
-	empty  bool // nothing stands there: one value without quotes, or none
+	empty  bool // the line is empty: one value without quotes, or none
 }
 
 // records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF, as text has them whose line ends were converted

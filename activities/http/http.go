@@ -119,7 +119,7 @@ are for that of the call's first request. A page elsewhere, or a step from https
 to http, is a final error.
 
 A redirect of GET and HEAD is followed, at most 10 times; 307 and 308 repeat any
-request, and a 303 goes on with GET. A 301 or 302 that answers another method would
+request, and a 303 continues with GET. A 301 or 302 that answers another method would
 lose the body on its way: it is a final error of type redirect with both addresses.
 
 A redirect to another host, port or scheme, and so from https to http, is
