@@ -387,7 +387,7 @@ func (r *run) follow(
 		scope = scope.With(map[string]any{"vars": vars})
 	}
 	arrivals, handled, err := interpreter.Follow(step, result.Failed(), scope, budget)
-	for _, text := range budget.TakeNotes() {
+	for _, text := range budget.Notes() {
 		r.warn("step " + step.Name + ": " + text)
 	}
 	if rehearsal := rehearsalOf(ctx); rehearsal != nil && err == nil {

@@ -64,7 +64,7 @@ const readers = ` FROM pg_class t JOIN pg_class c ON c.relnamespace = t.relnames
 // noReaders is the condition that there are none.
 const noReaders = "current_setting('transaction_isolation') = 'read committed' AND NOT EXISTS (SELECT" + readers + ")"
 
-// Readers are the tables for what is newer. Who owns the table itself, or the database, can do whatever the owner of one of them can.
+// Readers are the tables for what is newer. The owner of the table itself, or of the database, can do whatever the owner of one of them can.
 func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
 	begin, behind := w.NewerNames(dialect)
 	err = t.Query(ctx, "SELECT n.nspname::text, c.relname::text, c.relowner = t.relowner OR "+isTrusted+", pg_get_userbyid(c.relowner)::text"+readers,

@@ -223,8 +223,8 @@ func (q *query) userType(ctx context.Context, oid uint32) (base, element uint32,
 	return numbers[0], numbers[1], nil
 }
 
-// readOnly is read in a transaction in which the server refuses to write, and which is rolled back. The words of a
-// statement do not tell whether it writes.
+// readOnly is read in a transaction in which the server refuses to write, and which is rolled back. Whether a
+// statement writes cannot be read off its words.
 func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	if _, err := q.conn.Exec(ctx, "BEGIN READ ONLY").ReadAll(); err != nil {
 		return pgconn.CommandTag{}, err

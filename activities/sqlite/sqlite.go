@@ -34,7 +34,7 @@ type Tool struct {
 	sweeper sqltool.Sweeper
 }
 
-// databaseKey tells apart the connections to a file that may write to it.
+// databaseKey distinguishes connections to a file that may write to it.
 type databaseKey struct {
 	path     string
 	readOnly bool

@@ -140,9 +140,9 @@ func isKeyOf(columns []Column) []string {
 	})
 }
 
-// tellReaders adds what was written to the tables for what is newer of calls and loops that read meanwhile, but for the write's own.
+// recordNewer adds what was written to the tables for what is newer of calls and loops that read meanwhile, but for the write's own.
 // refused are rows that the database has refused.
-func tellReaders(ctx context.Context, tx StagingTx, w *TableWrite) error {
+func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 	if len(w.Rows)+len(w.Deletes) == 0 {
 		return nil
 	}
@@ -151,7 +151,7 @@ func tellReaders(ctx context.Context, tx StagingTx, w *TableWrite) error {
 		return err
 	}
 	for _, reader := range readers {
-		if err := tell(ctx, tx, w, reader); err != nil {
+		if err := recordKeys(ctx, tx, w, reader); err != nil {
 			return err
 		}
 	}
@@ -176,15 +176,15 @@ func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWri
 	return found, nil
 }
 
-// tell adds the keys of what was written to one table.
-func tell(ctx context.Context, tx StagingTx, w, reader *TableWrite) error {
+// recordKeys adds the keys of what was written to one table.
+func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error {
 	columns, err := tx.Columns(ctx, reader)
 	if err != nil {
 		return err
 	}
 	key := isKeyOf(columns)
 	if len(key) == 0 {
-		return tellNote(ctx, tx, reader, "another load has written rows of it")
+		return recordUnknown(ctx, tx, reader, "another load has written rows of it")
 	}
 	rows, known := w.keysWritten(key)
 	if known && len(rows) > 0 {
@@ -203,13 +203,13 @@ func tell(ctx context.Context, tx StagingTx, w, reader *TableWrite) error {
 		known = false
 	}
 	if !known {
-		return tellNote(ctx, tx, reader, "another load has written rows of it whose "+strings.Join(key, ", ")+" is not known")
+		return recordUnknown(ctx, tx, reader, "another load has written rows of it whose "+strings.Join(key, ", ")+" is not known")
 	}
 	return nil
 }
 
-// tellNote has a table know that it is not known which rows are newer.
-func tellNote(ctx context.Context, tx StagingTx, reader *TableWrite, note string) error {
+// recordUnknown records that it is not known which rows are newer.
+func recordUnknown(ctx context.Context, tx StagingTx, reader *TableWrite, note string) error {
 	_, err := tx.Exec(ctx, "INSERT INTO "+reader.QuotedTable()+" ("+goneColumn+", "+noteColumn+") VALUES (false, $1)", note)
 	return err
 }
@@ -348,8 +348,8 @@ func sameIn(key []string, one, other string) string {
 	}), " AND ")
 }
 
-// tellPublished has other calls and loops that read meanwhile know that rows of theirs were published.
-func (s *stage) tellPublished(ctx context.Context, there []Column) error {
+// recordPublished has other calls and loops that read meanwhile know that rows of theirs were published.
+func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 	readers, err := others(ctx, s.tx, s.write)
 	if err != nil {
 		return err
@@ -363,7 +363,7 @@ func (s *stage) tellPublished(ctx context.Context, there []Column) error {
 		if !meets {
 			continue
 		}
-		if err := tellNote(ctx, s.tx, reader, "another load has replaced or deleted rows of it"); err != nil {
+		if err := recordUnknown(ctx, s.tx, reader, "another load has replaced or deleted rows of it"); err != nil {
 			return err
 		}
 	}

@@ -124,7 +124,7 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 	if written, err = p.change(ctx, rows); err != nil || written == (Written{}) {
 		return written, err
 	}
-	return written, s.tellPublished(ctx, there)
+	return written, s.recordPublished(ctx, there)
 }
 
 // change deletes, changes and inserts rows of the target.

@@ -275,7 +275,7 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, 
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
 		if err == nil && !written.leftNothing(settled) {
-			err = tellReaders(ctx, tx, settled)
+			err = recordNewer(ctx, tx, settled)
 		}
 		return written, settled, err
 	}
@@ -307,7 +307,7 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, 
 	if err := s.keys(ctx, settled); err != nil {
 		return written, settled, err
 	}
-	return written, settled, tellReaders(ctx, tx, settled)
+	return written, settled, recordNewer(ctx, tx, settled)
 }
 
 // leftNothing reports whether a write that leaves rows as they are has left all of them.

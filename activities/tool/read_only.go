@@ -4,7 +4,7 @@ import "context"
 
 type readOnlyKey struct{}
 
-// ReadOnly marks an attempt that must change nothing. A tool that cannot tell what its
+// ReadOnly marks an attempt that must change nothing. A tool that does not know what its
 // attempt changes leaves that to the system it works on, such as to a transaction that is read-only.
 func ReadOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readOnlyKey{}, true)

@@ -77,7 +77,7 @@ func bytesStay(s *TableTest) {
 	bytesAreKeys(s, typed)
 }
 
-// bytesAreKeys: rows are told apart by the bytes, and refused with their base64.
+// bytesAreKeys: bytes distinguish rows, and refused with their base64.
 func bytesAreKeys(s *TableTest, typed string) {
 	keyed := s.Table + "_keyed"
 	s.Write(row{"table": keyed, "schema_contract": "evolve", "mode": "upsert", "key": "k", "columns": row{"k": typed}}, row{"k": "3q2+7w==", "n": 1}, row{"k": "AA==", "n": 2})

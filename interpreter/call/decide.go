@@ -76,7 +76,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
-	for _, text := range budget.TakeNotes() {
+	for _, text := range budget.Notes() {
 		c.state.warnOnce(c.config.Where() + ": " + text)
 	}
 	c.show(c.config.seen(outcome, decision, c.state.Attempts))

@@ -95,8 +95,8 @@ func (b *Budget) PlaceNotes(from int, place func(offset int) string) {
 	}
 }
 
-// TakeNotes gives the notes, once each.
-func (b *Budget) TakeNotes() []string {
+// Notes gives the notes, once each.
+func (b *Budget) Notes() []string {
 	var messages []string
 	for _, one := range b.notes {
 		if one.placed && !slices.Contains(messages, one.message) {

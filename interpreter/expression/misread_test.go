@@ -16,7 +16,7 @@ func evaluatedWith(t *testing.T, text string, scope expression.MapScope) (value 
 	budget := expression.DecisionBudget(time.Time{})
 	value, err = template.Render(scope, budget)
 	budget.PlaceNotes(0, func(offset int) string { return " at " + expression.Text(offset) })
-	return value, budget.TakeNotes(), err
+	return value, budget.Notes(), err
 }
 
 // TestTextsAreNotOrderedAgainstTheirNumbers: an order of two texts is an error where their numbers have another one.

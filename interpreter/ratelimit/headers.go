@@ -15,7 +15,7 @@ import (
 // of this machine.
 func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
 	now := Answered(headers, received)
-	for told := range toldBy(headers, status, now) {
+	for told := range requestedWaits(headers, status, now) {
 		if told.wait > 0 {
 			return told.wait, true
 		}
@@ -25,7 +25,7 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 
 // Unread says which header says how long to wait in a form that is not known; "" for none.
 func Unread(headers map[string]string, status int) string {
-	for told := range toldBy(headers, status, time.Time{}) {
+	for told := range requestedWaits(headers, status, time.Time{}) {
 		if !told.readable {
 			return http.CanonicalHeaderKey(told.header) + " is " + Shown(told.text) + ", and must be " + WaitForms
 		}
@@ -37,7 +37,7 @@ func Unread(headers map[string]string, status int) string {
 // used up, whatever its status: by Retry-After, or by a remaining count of 0
 // with a reset.
 func Limited(headers map[string]string) bool {
-	for told := range toldBy(headers, http.StatusTooManyRequests, time.Time{}) {
+	for told := range requestedWaits(headers, http.StatusTooManyRequests, time.Time{}) {
 		if told.readable && told.spent {
 			return true
 		}
@@ -76,9 +76,9 @@ var resetHeaders = []struct{ left, reset string }{
 	{"ratelimit-remaining", "ratelimit-reset"}, // the first drafts of the IETF
 }
 
-// toldBy gives the headers of a response that may say how long to wait, in the order in
+// requestedWaits gives the headers of a response that may say how long to wait, in the order in
 // which they count. A limit of which something remains is not why a request was refused.
-func toldBy(headers map[string]string, status int, now time.Time) iter.Seq[toldWait] {
+func requestedWaits(headers map[string]string, status int, now time.Time) iter.Seq[toldWait] {
 	return func(yield func(toldWait) bool) {
 		if text := headers["retry-after"]; text != "" {
 			wait, readable := parseWaits(text, now, time.Second)
@@ -92,7 +92,7 @@ func toldBy(headers map[string]string, status int, now time.Time) iter.Seq[toldW
 			return
 		}
 		for _, header := range resetHeaders {
-			if told, ok := toldByReset(headers, header.left, header.reset, now); ok && !yield(told) {
+			if told, ok := resetWait(headers, header.left, header.reset, now); ok && !yield(told) {
 				return
 			}
 		}
@@ -102,7 +102,7 @@ func toldBy(headers map[string]string, status int, now time.Time) iter.Seq[toldW
 	}
 }
 
-func toldByReset(headers map[string]string, leftIn, header string, now time.Time) (toldWait, bool) {
+func resetWait(headers map[string]string, leftIn, header string, now time.Time) (toldWait, bool) {
 	text := headers[header]
 	left, known := parseNumber(headers[leftIn])
 	if text == "" || known && left > 0 {

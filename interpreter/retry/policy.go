@@ -162,14 +162,14 @@ func Decide(
 		counters.success(policies)
 	}
 	named := counters.Named
-	decision, err := ask(policies, outcome, counters, conditions, now, random)
+	decision, err := matchPolicies(policies, outcome, counters, conditions, now, random)
 	if counters.Named == named {
 		counters.NamedInRow = 0
 	}
 	return decision, err
 }
 
-func ask(
+func matchPolicies(
 	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
 	conditions conditions, now time.Time, random func() float64,
 ) (Decision, error) {
