@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import linecache
+import math
 import os
 import random
 import select
