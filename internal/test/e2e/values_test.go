@@ -73,7 +73,7 @@ func (v *servedValue) fill(t *testing.T) {
 			*cell = kind + " " + plain
 		}
 	}
-	if v.csv == "NULL" {
+	if v.csv == "-" {
 		v.csv = ""
 	}
 }
