@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
