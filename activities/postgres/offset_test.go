@@ -15,6 +15,7 @@ import (
 	"reprise/activities/postgres"
 	"reprise/activities/sqltool"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 )
