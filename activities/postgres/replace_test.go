@@ -286,8 +286,8 @@ func TestReplacesAtOnce(t *testing.T) {
 			group   errgroup.Group
 			changed atomic.Int32
 		)
-		for n, of := range []string{"one", "other"} {
-			name := fmt.Sprint(of, round)
+		names := []string{fmt.Sprint("one", round), fmt.Sprint("other", round)}
+		for n, name := range names {
 			for page := range 4 {
 				rows := make([]any, 50)
 				for i := range rows {
@@ -296,6 +296,8 @@ func TestReplacesAtOnce(t *testing.T) {
 				_, err := pg.Call(t, stagedInput(pg, name, fields, "", rows...))
 				require.NoError(t, err)
 			}
+		}
+		for _, name := range names {
 			group.Go(func() error {
 				_, err := pg.Call(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
 				if err != nil && tooltest.ErrorObject(t, err).Type == "table_changed" {
