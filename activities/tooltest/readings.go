@@ -39,9 +39,9 @@ func textsAreNoNumbers(s *TableTest) {
 		require.Contains(s, s.replacing(row{"replace_where": row{"column": "n", "from": text}}).refuse("", row{"id": 1, "n": 1}).Message, "is not the plain form")
 	}
 	require.Equal(s, []string{`{"d":null,"f":null,"id":2,"n":null}`, `{"d":null,"f":null,"id":7,"n":7}`}, s.Content("id, n, d, f"))
-	s.Write(upsert, row{"id": "1", "n": "-3", "d": "12.50", "f": "0.5"}, row{"id": "2", "n": "0", "d": "9007199254740993", "f": "-12"})
+	s.Write(upsert, row{"id": "1", "n": "-3", "d": "12.25", "f": "0.5"}, row{"id": "2", "n": "0", "d": "9007199254740993", "f": "-12"})
 	require.Equal(s, []string{
-		`{"d":12.5,"f":0.5,"id":1,"n":-3}`, `{"d":9007199254740993,"f":-12,"id":2,"n":0}`, `{"d":null,"f":null,"id":7,"n":7}`,
+		`{"d":12.25,"f":0.5,"id":1,"n":-3}`, `{"d":9007199254740993,"f":-12,"id":2,"n":0}`, `{"d":null,"f":null,"id":7,"n":7}`,
 	}, s.Content("id, n, d, f"), "plain forms")
 	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "schema_contract": row{"data_type": "discard_row"}})
 	in := missing.input("", row{"id": "007", "n": 1}, row{"id": "1", "n": 5})

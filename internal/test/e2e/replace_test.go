@@ -221,7 +221,7 @@ func testReplaceOfALoop(t *testing.T, words string) {
 	result := r.ends("partial_success", playbook, workload)
 	require.Contains(t, strings.Join(result.Warnings, "\n"), "not all was read")
 	require.Equal(t, first, r.table(), "an iteration failed")
-	r.setAnswers("c@4", 404)
+	r.setAnswers("c@0", 404)
 	result = r.ends("completed", playbook, workload)
 	require.Contains(t, strings.Join(result.Warnings, "\n"), "not all was read")
 	require.Equal(t, first, r.table(), "an iteration ignored a failure")
@@ -272,19 +272,20 @@ func TestDeleteMissingNeedsAFullRead(t *testing.T) {
 	left := map[int]string{1: "one", 3: "three", 5: "five"}
 	for _, test := range []struct {
 		name, status, playbook string
+		page                   string
 		answer                 int
 		warns                  bool
 	}{
-		{"a page failed", "failed", playbook, 500, false},
-		{"a failure was ignored", "completed", playbook, 404, true},
-		{"pages are left", "completed", strings.Replace(playbook, "max_attempts: 100", "max_attempts: 1", 1), 200, true},
+		{"a page failed", "failed", playbook, "a@2", 500, false},
+		{"a failure was ignored", "completed", playbook, "a@0", 404, true},
+		{"pages are left", "partial_success", strings.Replace(playbook, "max_attempts: 100", "max_attempts: 1", 1), "a@2", 200, true},
 	} {
 		r.setRows("a", left)
-		r.setAnswers("a@2", test.answer)
+		r.setAnswers(test.page, test.answer)
 		result := r.ends(test.status, test.playbook, workload)
 		require.Equal(t, test.warns, strings.Contains(strings.Join(result.Warnings, "\n"), "not all was read"), test.name)
 		require.Equal(t, all, r.table(), test.name)
-		r.setAnswers("a@2")
+		r.setAnswers(test.page)
 	}
 	r.setRows("a", nil)
 	require.Equal(t, "empty_replace", r.ends("failed", playbook, workload).Error.Type)
