@@ -50,10 +50,10 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	}
 	table := plannedTable{&tableTx{session: session}}
 	settled, err := sqltool.Settle(ctx, table, w)
-	if err != nil || !settled.IsPlain() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil {
+	if err != nil || !settled.IsPlain() || settled.Repeats() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.Lacking()) > 0 {
 		return result, errNotAtOnce
 	}
-	statement, encode := insertion(settled, table.textForms(settled))
+	statement, encode := table.insertionOf(settled, table.textForms(settled)).ofParameters()
 	rows, err := encode(settled.Rows)
 	if err != nil || rows.rows < len(settled.Rows) || rows.bytes > atOnceBytes {
 		return result, errNotAtOnce
@@ -272,7 +272,7 @@ func byStep(ctx context.Context, conn *pgx.Conn, err error) bool {
 		return false
 	}
 	switch pg.Code[:2] {
-	case "22", "23", "42": // data exceptions, constraints, and what is not there or not allowed
+	case "21", "22", "23", "42": // rows of one key, data exceptions, constraints, and what is not there or not allowed
 		return conn.PgConn().TxStatus() == idleTransaction
 	}
 	return false

@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
 )
@@ -23,29 +20,6 @@ const (
 type chunk struct {
 	parameters  []any
 	rows, bytes int
-}
-
-// insertion is the statement that inserts rows which are its parameters, and what makes these of them. Where all columns
-// have forms, there is an array for each column, which the server reads faster than JSON. Of JSON it makes columns by the
-// table's own types.
-func insertion(w *sqltool.TableWrite, forms []columnForm) (statement string, encode func([]map[string]any) (chunk, error)) {
-	columns := sqltool.QuoteNames(w.Columns)
-	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT "
-	if forms == nil || slices.ContainsFunc(forms, func(form columnForm) bool { return form.base == "" }) {
-		return insert + columns + " FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict(), encodeChunk
-	}
-	arrays, values := make([]string, len(forms)), make([]string, len(forms))
-	for i, form := range forms {
-		array := form.base + "[]"
-		values[i] = sqltool.QuoteNames(w.Columns[i : i+1])
-		if form.text == arrayText { // an array of arrays would be one of more dimensions
-			array = "text[]"
-			values[i] += "::" + form.base
-		}
-		arrays[i] = "$" + strconv.Itoa(i+1) + "::" + array
-	}
-	statement = insert + strings.Join(values, ", ") + " FROM unnest(" + strings.Join(arrays, ", ") + ") AS reprise_given (" + columns + ")" + w.Conflict()
-	return statement, func(rows []map[string]any) (chunk, error) { return encodeArrays(w, forms, rows) }
 }
 
 // sendRows runs a statement whose parameters are rows, as often as they have chunks.
@@ -85,36 +59,51 @@ func encodeChunk(rows []map[string]any) (chunk, error) {
 	return chunk{[]any{string(list)}, used, len(list)}, nil
 }
 
-// encodeArrays makes an array for each column of the first rows.
-func encodeArrays(w *sqltool.TableWrite, forms []columnForm, rows []map[string]any) (chunk, error) {
-	arrays := make([][]byte, len(forms))
-	for i := range arrays {
-		arrays[i] = append(make([]byte, 0, 16*min(len(rows), chunkRows)), '{')
+// encodeArrays makes an array for each column of the first rows, and for each partial one an array of whether rows have it.
+func encodeArrays(i *insertion, rows []map[string]any) (chunk, error) {
+	w, columns := i.write, len(i.forms)
+	arrays := make([][]byte, columns+len(i.partial))
+	for at := range arrays {
+		arrays[at] = append(make([]byte, 0, 16*min(len(rows), chunkRows)), '{')
 	}
-	first := chunk{parameters: make([]any, len(forms))}
+	first := chunk{parameters: make([]any, len(arrays))}
 	for first.rows < len(rows) && first.rows < chunkRows && first.bytes < chunkBytes {
-		for i, name := range w.Columns {
-			before := len(arrays[i])
-			text, isNull, err := columnText(rows[first.rows][name], forms[i].text)
+		row := rows[first.rows]
+		if first.rows > 0 {
+			for at := range arrays {
+				arrays[at] = append(arrays[at], ',')
+			}
+		}
+		for at, name := range w.Columns {
+			before := len(arrays[at])
+			text, isNull, err := columnText(row[name], i.forms[at].text)
 			if err != nil {
 				return chunk{}, unsendable(w, len(w.Rows)-len(rows)+first.rows, name, err)
 			}
-			if first.rows > 0 {
-				arrays[i] = append(arrays[i], ',')
-			}
 			if isNull {
-				arrays[i] = append(arrays[i], "NULL"...)
+				arrays[at] = append(arrays[at], "NULL"...)
 			} else {
-				arrays[i] = appendElement(arrays[i], text)
+				arrays[at] = appendElement(arrays[at], text)
 			}
-			first.bytes += len(arrays[i]) - before
+			first.bytes += len(arrays[at]) - before
+		}
+		for at, name := range i.partial {
+			arrays[columns+at] = appendHas(arrays[columns+at], row, name)
 		}
 		first.rows++
 	}
-	for i, array := range arrays {
-		first.parameters[i] = string(append(array, '}'))
+	for at, array := range arrays {
+		first.parameters[at] = string(append(array, '}'))
 	}
 	return first, nil
+}
+
+// appendHas adds whether a row has a column, as a boolean.
+func appendHas(out []byte, row map[string]any, column string) []byte {
+	if _, has := row[column]; has {
+		return append(out, 't')
+	}
+	return append(out, 'f')
 }
 
 // appendElement adds a text to the literal of an array.

@@ -31,11 +31,20 @@ type columnForm struct {
 	// base is the type that an array of values is read as, "" where only the column itself reads them as it should. It has
 	// no length or precision, which the column checks as it does in an INSERT.
 	base string
+	// exact is the type with its limits and collation the clause for another collation than that of the type: by both values are equal
+	// and have an order.
+	exact, collation string
+	// fallback is what the column has in rows without it, "" for NULL.
+	fallback string
 }
 
 // target is what a write knows of its table.
 type target struct {
 	forms map[string]columnForm // by column
+	// plain says that it is a table, and no view, whose columns may have other defaults than those below it.
+	plain bool
+	// unique are the columns of unique indexes.
+	unique []string
 	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
 	// view and no foreign table.
 	copyable bool
@@ -150,6 +159,14 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				ELSE format_type(b.oid, -1) END,
 			a.attidentity = 'a' OR a.attgenerated <> '',
 			CASE 'bytea'::regtype WHEN b.oid THEN 1 WHEN e.oid THEN 2 ELSE 0 END,
+			(a.attnotnull OR t.typnotnull) AND a.attidentity = '' AND NOT a.atthasdef AND t.typdefaultbin IS NULL,
+			CASE WHEN a.attcollation <> t.typcollation THEN (SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname)
+				FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) ELSE '' END,
+			coalesce('(' || CASE a.attidentity WHEN 'd' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || ')'
+				WHEN '' THEN CASE a.attgenerated WHEN '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END
+				END || ')::' || format_type(a.atttypid, -1), ''),
+			EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND a.attnum = ANY (i.indkey)),
+			c.relkind IN ('r', 'p'),
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 			has_database_privilege(current_database(), 'TEMPORARY'),
 			CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
@@ -159,8 +176,9 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 			JOIN pg_type t ON t.oid = a.atttypid
 			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 			LEFT JOIN pg_type e ON e.oid = b.typelem
+			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-	t.target.forms, t.target.foreign = map[string]columnForm{}, false
+	t.target = target{forms: map[string]columnForm{}}
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
@@ -168,9 +186,15 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 			var (
 				column sqltool.Column
 				form   columnForm
+				unique bool
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &column.Bytes, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &column.Bytes, &column.Required, &form.collation, &form.fallback,
+				&unique, &t.target.plain, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
+			}
+			form.exact = column.Type
+			if unique {
+				t.target.unique = append(t.target.unique, column.Name)
 			}
 			t.target.forms[column.Name] = form
 			columns = append(columns, column)

@@ -15,9 +15,13 @@ import (
 )
 
 // copyFrom sends the rows to a table by COPY, and says how many it took.
-func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.TableWrite, forms []columnForm) (int64, error) {
-	source := &copySource{write: w, forms: forms}
-	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+sqltool.QuoteNames(w.Columns)+") FROM STDIN")
+func copyFrom(ctx context.Context, tx pgx.Tx, table string, i *insertion) (int64, error) {
+	source := &copySource{insertion: i}
+	names := sqltool.QuoteNames(i.write.Columns)
+	for at := range i.partial {
+		names += ", " + has(at)
+	}
+	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+names+") FROM STDIN")
 	if source.err != nil {
 		return 0, source.err
 	}
@@ -26,8 +30,8 @@ func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.TableWrit
 
 // copySource is rows in the text format of COPY, made as they are read.
 type copySource struct {
-	write *sqltool.TableWrite
-	forms []columnForm
+	*insertion
+
 	next  int    // row
 	ready []byte // of buffer, not yet read
 	// buffer is used again, for some rows at a time.
@@ -70,6 +74,9 @@ func (s *copySource) appendRow() error {
 		default:
 			s.buffer = appendCopyText(s.buffer, text)
 		}
+	}
+	for _, name := range s.partial {
+		s.buffer = appendHas(append(s.buffer, '\t'), row, name)
 	}
 	s.buffer = append(s.buffer, '\n')
 	return nil

@@ -328,7 +328,7 @@ func TestPostgresUpsert(t *testing.T) {
 	require.Equal(t, tooltest.Affected(0), write([]any{}))
 
 	require.Equal(t, []any{
-		map[string]any{"id": 1, "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}, "n": nil},
+		map[string]any{"id": 1, "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}, "n": 1},
 		map[string]any{"id": 9007199254740993, "select": `text "quoted"`, "tags": nil, "n": 2},
 	}, pg.Run(t, `SELECT id, "select", tags, n FROM s."Odd table" ORDER BY id`, nil))
 

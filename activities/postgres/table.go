@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,14 +25,48 @@ import (
 // copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
 const copyRows = 1000
 
-// writeTable writes all rows in one transaction. A ledger that is not there
-// is made, once.
+// How often a write is made again that another one was in the way of, and how long it waits before the first time and at most.
+const (
+	mostCollisions = 5
+	collisionWait  = 50 * time.Millisecond
+	longestWait    = time.Second
+)
+
+// writeTable writes all rows in one transaction. One that the server has undone because of others (serialization_failure,
+// deadlock_detected) is made again.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	if w.Needed() || w.State != nil || w.Staged() {
 		if err := checkOwners(ctx, conn); err != nil {
 			return interpreter.ToolResult{}, classifyError(ctx, err)
 		}
 	}
+	result, err := writeRows(ctx, conn, w)
+	for made := range mostCollisions {
+		if !isSQLState(err, "40001", "40P01") || !wait(ctx, min(collisionWait<<made, longestWait)) {
+			break
+		}
+		result, err = writeRows(ctx, conn, w)
+	}
+	if err != nil {
+		return interpreter.ToolResult{}, tableError(ctx, w, err)
+	}
+	return result, nil
+}
+
+// wait waits for some of a time. It is false where the attempt ended before.
+func wait(ctx context.Context, most time.Duration) bool {
+	timer := time.NewTimer(most/2 + rand.N(most/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// writeRows writes all rows in one transaction. A ledger that is not there is made, once.
+func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	result, err := writeAtOnce(ctx, conn, w)
 	if byStep(ctx, conn, err) {
 		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))
@@ -39,6 +75,10 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 		if err = createLedger(ctx, conn, w.State != nil, w.Staged()); err == nil {
 			result, err = writeOnce(ctx, conn, w, true)
 		}
+	}
+	if isSQLState(err, "21000") { // cardinality_violation: rows of one key, which their texts do not show
+		w = w.Repeating()
+		result, err = writeOnce(ctx, conn, w, true)
 	}
 	if meetsKnown(err) {
 		result, err = writeOnce(ctx, conn, w, false)
@@ -54,10 +94,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 			result, err = found, second
 		}
 	}
-	if err != nil {
-		return interpreter.ToolResult{}, tableError(ctx, w, err)
-	}
-	return result, nil
+	return result, err
 }
 
 // lacksRow reports whether rows were refused by an error that does not say which one it is about.
@@ -146,22 +183,9 @@ type tableTx struct {
 
 // Delete deletes rows by their keys.
 func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
-	const given, there = "reprise_given", "reprise_there"
-	columns := w.DeleteColumns()
-	conditions := []string{w.NotOlder(given, there)}
-	for _, key := range w.Key {
-		conditions = append(conditions, given+"."+sqltool.QuoteNames([]string{key})+" = "+there+"."+sqltool.QuoteNames([]string{key}))
-	}
-	statement := "DELETE FROM " + w.QuotedTable() + " AS " + there + " USING json_populate_recordset(NULL::" + w.QuotedTable() +
-		", $1::text::json) AS " + given + " WHERE " + strings.Join(conditions, " AND ")
-	keys := make([]map[string]any, len(w.Deletes))
-	for i, row := range w.Deletes {
-		keys[i] = make(map[string]any, len(columns))
-		for _, column := range columns {
-			keys[i][column] = row[column]
-		}
-	}
-	return sendRows(ctx, t.tx, statement, encodeChunk, keys)
+	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) +
+		" WHERE " + sameKey(w) + " AND " + w.NotOlder(givenName, thereName)
+	return sendRows(ctx, t.tx, statement, encodeChunk, only(w.DeleteColumns(), w.Deletes))
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
@@ -170,21 +194,30 @@ func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (int64, err
 	return written, placed(w, err)
 }
 
-func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
+func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
 	if err := cmp.Or(refuseNUL(w), w.RefuseNoBytes()); err != nil {
 		return 0, err
 	}
-	forms := t.textForms(w)
-	switch {
-	case forms != nil && w.Conflict() == "" && t.target.copyable:
-		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
-	case forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
-		return copyBeside(ctx, t.tx, w, forms)
+	if !t.target.plain && len(w.Lacking()) > 0 { // it may have other defaults than those below it
+		for _, part := range w.InRuns() {
+			n, err := t.insert(ctx, part)
+			if written += n; err != nil {
+				return written, err
+			}
+		}
+		return written, nil
 	}
-	statement, encode := insertion(w, forms)
+	insertion := t.insertionOf(w, t.textForms(w))
+	switch {
+	case insertion.forms != nil && insertion.isDirect() && t.target.copyable:
+		return copyFrom(ctx, t.tx, w.QuotedTable(), insertion)
+	case insertion.forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
+		return copyBeside(ctx, t.tx, insertion)
+	}
+	statement, encode := insertion.ofParameters()
 	return sendRows(ctx, t.tx, statement, encode, w.Rows)
 }
 
@@ -198,18 +231,22 @@ func (t *tableTx) textForms(w *sqltool.TableWrite) []columnForm {
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
-func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite, forms []columnForm) (int64, error) {
-	const beside = "pg_temp.reprise_rows"
-	columns := sqltool.QuoteNames(w.Columns)
-	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
+func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (int64, error) {
+	const name = "reprise_rows"
+	const beside = "pg_temp." + name
+	columns := sqltool.QuoteNames(i.write.Columns)
+	for at := range i.partial {
+		columns += ", true AS " + has(at)
+	}
+	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE "+name+" AS SELECT "+columns+" FROM "+i.write.QuotedTable()+" WITH NO DATA"); err != nil {
 		return 0, err
 	}
-	if _, err := copyFrom(ctx, tx, beside, w, forms); err != nil {
+	if _, err := copyFrom(ctx, tx, beside, i); err != nil {
 		return 0, err
 	}
 	var written int64
 	batch := &pgx.Batch{}
-	batch.Queue("INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns + " FROM " + beside + w.Conflict()).
+	batch.Queue(i.ofTable(beside)).
 		Exec(func(tag pgconn.CommandTag) error {
 			written = tag.RowsAffected()
 			return nil

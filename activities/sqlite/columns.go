@@ -30,6 +30,9 @@ func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.TableWrit
 		return nil, err
 	}
 	table := strings.Join(w.Table, "\x00")
+	if w.Updates() { // whose keys have collations
+		table += "\x00\x00" + strings.Join(w.Key, "\x00")
+	}
 	if columns, known := k.get(version, table); known {
 		return columns, nil
 	}

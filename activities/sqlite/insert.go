@@ -3,11 +3,13 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // To begin and end a statement takes longer than to write a small row, so that one
@@ -29,13 +31,13 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 	if err := w.RefuseNoBytes(); err != nil {
 		return 0, err
 	}
-	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
-	i := &inserter{TableWrite: w, conn: t.conn, row: row, types: make([]string, len(w.Columns)), statements: map[int]string{}}
+	i := &inserter{TableWrite: w, conn: t.conn, absent: w.Absent(), types: make([]string, len(w.Columns)), statements: map[int]string{}}
+	i.names, i.row = columnsAndValues(w, i.absent)
 	for at, column := range w.Columns {
 		i.types[at] = w.TypeOf(column)
 	}
-	if len(w.Rows) == 1 {
-		return i.insert(ctx, 0, 1)
+	if len(w.Rows) == 1 || len(w.Columns) == 0 { // a statement without columns makes one row
+		return i.insertEach(ctx, 0, len(w.Rows))
 	}
 	const before = "reprise_rows"
 	if _, err := t.Exec(soon(ctx), "SAVEPOINT "+before); err != nil {
@@ -60,14 +62,15 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int
 type inserter struct {
 	*sqltool.TableWrite
 	conn       *guardedConn
-	row        string         // the parameters of one row
+	names, row string         // the columns, and the values of one row
+	absent     []string       // columns whose values are looked up by the key
 	types      []string       // of the columns
 	statements map[int]string // by the number of their rows
 }
 
 // insertAll writes all rows, some at a time.
 func (i *inserter) insertAll(ctx context.Context) (written int64, err error) {
-	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(i.Columns))))
+	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(i.Columns)+len(i.absent)*len(i.Key))))
 	for first := 0; first < len(i.Rows); first += size {
 		n, err := i.insert(ctx, first, min(first+size, len(i.Rows)))
 		if err != nil {
@@ -117,10 +120,29 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 // statement is the one that writes so many rows.
 func (i *inserter) statement(rows int) string {
 	if i.statements[rows] == "" {
-		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + " (" + sqltool.QuoteNames(i.Columns) + ") VALUES " +
-			strings.Repeat(i.row+", ", rows-1) + i.row + i.Conflict()
+		values := " DEFAULT VALUES"
+		if i.names != "" {
+			values = " (" + i.names + ") VALUES " + strings.Repeat(i.row+", ", rows-1) + i.row
+		}
+		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + values + i.Conflict(sqltool.HasAll)
 	}
 	return i.statements[rows]
+}
+
+// columnsAndValues are the columns of a statement, and the values of a row. Columns that cannot be NULL and that no row has are those of the row that is
+// there: a new row has none, which is its error.
+func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string) {
+	const there = "reprise_there"
+	columns, values := w.Columns, make([]string, len(w.Columns))
+	for at := range columns {
+		values[at] = "?"
+	}
+	for _, column := range absent {
+		conditions := lists.Map(w.Key, func(key string) string { return there + "." + sqltool.QuoteNames([]string{key}) + " = ?" })
+		columns = append(slices.Clip(columns), column)
+		values = append(values, "(SELECT "+sqltool.QuoteNames([]string{column})+" FROM "+w.QuotedTable()+" AS "+there+" WHERE "+strings.Join(conditions, " AND ")+")")
+	}
+	return sqltool.QuoteNames(columns), "(" + strings.Join(values, ", ") + ")"
 }
 
 // values are those of the rows from first up to end, and the bytes of texts among them.
@@ -141,6 +163,11 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 				size += len(value)
 			}
 			values = append(values, value)
+		}
+		for range i.absent {
+			for _, key := range i.Key {
+				values = append(values, columnValue(row[key]))
+			}
 		}
 	}
 	return values, size, nil

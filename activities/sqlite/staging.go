@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reprise/activities/sqltool"
+	"reprise/interpreter/lists"
 )
 
 // HoldWriters does nothing: the transaction has the file to itself.
@@ -57,13 +58,13 @@ func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.I
 	if err != nil {
 		return nil, err
 	}
-	if err := t.inspectColumns(ctx, name, found); err != nil {
+	if err := t.inspectColumns(ctx, name, w.QuotedTable(), found); err != nil {
 		return nil, err
 	}
 	return found, t.inspectReferences(ctx, name, found)
 }
 
-func (t tableTx) inspectColumns(ctx context.Context, name string, found *sqltool.Inspected) error {
+func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found *sqltool.Inspected) error {
 	const generated, stored = 2, 3
 	err := t.Query(ctx, `SELECT name, type, "notnull", coalesce(dflt_value, ''), hidden FROM pragma_table_xinfo($1) ORDER BY cid`, []any{name},
 		func(scan func(...any) error) error {
@@ -81,6 +82,15 @@ func (t tableTx) inspectColumns(ctx context.Context, name string, found *sqltool
 		})
 	if err != nil {
 		return err
+	}
+	collations, err := collationsOf(ctx, t, quoted, lists.Map(found.Columns, func(c sqltool.InspectedColumn) string { return c.Name }))
+	if err != nil {
+		return err
+	}
+	for i, column := range found.Columns {
+		if collation := collations[column.Name]; collation != "" {
+			found.Columns[i].Type += " COLLATE " + collation
+		}
 	}
 	return t.Query(ctx, "SELECT 1 FROM pragma_table_list WHERE lower(name) = lower($1) AND strict", []any{name}, func(scan func(...any) error) error {
 		found.Options = " STRICT"

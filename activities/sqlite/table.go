@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	sqlite "modernc.org/sqlite"
@@ -99,6 +100,17 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 // LacksSchema gives false: the schemas of SQLite are files.
 func (tableTx) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) { return false, nil }
 
+// Turns parts a write: a statement writes rows with the same columns.
+func (tableTx) Turns(_ context.Context, w *sqltool.TableWrite) (turns []*sqltool.TableWrite, _ error) {
+	if !w.Updates() || !w.Repeats() {
+		return w.InRuns(), nil
+	}
+	for _, turn := range w.TurnsOf(w.KeyNumbers()) {
+		turns = append(turns, turn.InRuns()...)
+	}
+	return turns, nil
+}
+
 // Change changes the table. The transaction has the file to itself.
 func (tableTx) Change(_ context.Context, _ *sqltool.TableWrite, change func() error) error {
 	return change()
@@ -169,20 +181,67 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool
 }
 
 func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite) (columns []sqltool.Column, err error) {
-	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
+	const describe = `SELECT name, type, hidden IN (2, 3), "notnull" AND dflt_value IS NULL AND hidden = 0 FROM pragma_table_xinfo(%s) WHERE hidden <> 1` // 2 and 3 are generated
 	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
 		query, args = fmt.Sprintf(describe, "?, ?"), append(args, w.Table[0])
 	}
 	err = tx.Query(ctx, query, args, func(scan func(...any) error) error {
 		var column sqltool.Column
-		err := scan(&column.Name, &column.Type, &column.ReadOnly)
+		err := scan(&column.Name, &column.Type, &column.ReadOnly, &column.Required)
 		column.Bytes = sqltool.BytesOfDeclared(column.Type)
 		columns = append(columns, column)
 		return err
 	})
-	return columns, err
+	if err != nil {
+		return nil, err
+	}
+	if w.Updates() && len(columns) > 0 {
+		there := lists.Filter(w.Key, func(key string) bool {
+			return slices.ContainsFunc(columns, func(c sqltool.Column) bool { return c.Name == key })
+		})
+		collations, err := collationsOf(ctx, tx, w.QuotedTable(), there)
+		for i := range columns {
+			columns[i].Collation = collations[columns[i].Name]
+		}
+		return columns, err
+	}
+	return columns, nil
 }
+
+// collationsOf are the collations of columns that there are, but for BINARY. SQLite says them nowhere, but compares the rows of a UNION by
+// that of its first column.
+func collationsOf(ctx context.Context, tx sqltool.StateTx, table string, columns []string) (map[string]string, error) {
+	probes := []struct{ collation, equal string }{{sqltool.NoCase, "A"}, {sqltool.RTrim, "a "}}
+	collations := map[string]string{}
+	var terms []string
+	for _, column := range columns {
+		for _, probe := range probes {
+			terms = append(terms, "SELECT '"+probe.collation+"', "+sqltool.QuoteLiteral(column)+", count(*) FROM (SELECT "+sqltool.QuoteNames([]string{column})+" FROM "+table+
+				" WHERE false UNION SELECT 'a' UNION SELECT '"+probe.equal+"')")
+		}
+	}
+	for some := range slices.Chunk(terms, mostTerms) {
+		err := tx.Query(ctx, strings.Join(some, " UNION ALL "), nil, func(scan func(...any) error) error {
+			var (
+				collation, column string
+				different         int
+			)
+			err := scan(&collation, &column, &different)
+			if different == 1 {
+				collations[column] = collation
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return collations, nil
+}
+
+// mostTerms is less than the SELECTs that SQLite accepts in one statement.
+const mostTerms = 400
 
 // writeError adds what table mode knows to SQLite's error.
 func writeError(w *sqltool.TableWrite, err error) error {

@@ -16,6 +16,10 @@ type Column struct {
 	// ReadOnly says that the database makes the values itself.
 	ReadOnly bool
 	Bytes    BytesColumn
+	// Required says that a new row needs a value: the column cannot be NULL and has no default.
+	Required bool
+	// Collation is the one by which SQLite compares the texts of a column.
+	Collation string
 }
 
 // ColumnKind is what the values of a column are, as far as writes distinguish types.
@@ -60,6 +64,9 @@ type TableTx interface {
 	Insert(ctx context.Context, w *TableWrite) (int64, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
 	Delete(ctx context.Context, w *TableWrite) (int64, error)
+	// Turns parts a write into what is made one after the other, so that rows of one key, by the database's own equality,
+	// meet as if each was written by itself. A turn deletes before it writes.
+	Turns(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
 }
 
 // Settle makes of a write what is left to do for it in its table: of the rows of one key one,
@@ -99,7 +106,7 @@ func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error)
 	if len(settled.Columns) == 0 { // nothing is left of any row
 		settled.Rows = nil
 	}
-	return settled, nil
+	return settled.withoutReplaced(), nil
 }
 
 // settle decides by the columns that there are.
@@ -115,9 +122,9 @@ func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Col
 	settled.orderBySequence(dialect, columns)
 	if w.upsert {
 		settled.keyForms = settled.formsOfKey(dialect, columns)
-		settled = *settled.newest().withDeletes()
+		settled = *settled.withDeletes()
 	}
-	settled.Columns = columnsOf(settled.Rows)
+	settled.Columns, settled.uniform = columnsOf(settled.Rows)
 	if err := settled.conform(dialect, columns); err != nil {
 		return &settled, columns, err
 	}
@@ -199,15 +206,33 @@ func (w *TableWrite) discardNoBytes(column Column) {
 	}
 }
 
-// WriteRows deletes and writes the rows of a write that is settled.
+// WriteRows deletes and writes the rows of a write that is settled, turn by turn.
 func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Written, err error) {
-	if len(w.Deletes) > 0 {
-		if written.deleted, err = tx.Delete(ctx, w); err != nil {
+	insert, fit, err := inserting(ctx, tx, w)
+	if err != nil {
+		return written, err
+	}
+	turns, err := tx.Turns(ctx, fit)
+	if err != nil {
+		return written, err
+	}
+	for _, turn := range turns {
+		if len(turn.Deletes) > 0 {
+			deleted, err := tx.Delete(ctx, turn)
+			if written.deleted += deleted; err != nil {
+				return written, err
+			}
+		}
+		affected, err := insert(ctx, turn)
+		if err != nil {
 			return written, err
 		}
+		if !turn.counted {
+			written.affected += affected
+		}
 	}
-	if len(w.Rows) > 0 {
-		if written.affected, err = insertAll(ctx, tx, w); err != nil {
+	if w.leftOut.RejectedRows > 0 {
+		if err := w.Recount(ctx, tx, len(w.Rows)-w.leftOut.RejectedRows); err != nil {
 			return written, err
 		}
 	}
@@ -230,14 +255,15 @@ func columnNamed(columns []Column, name string) Column {
 	return Column{Name: name}
 }
 
-// columnsOf is the union of all rows' keys, sorted.
-func columnsOf(rows []map[string]any) []string {
+// columnsOf is the union of all rows' keys, sorted. uniform says that each row has all of them.
+func columnsOf(rows []map[string]any) (columns []string, uniform bool) {
 	seen := map[string]bool{}
-	var columns []string
-	for _, row := range rows {
+	uniform = true
+	for i, row := range rows {
 		if len(row) == len(columns) && hasAll(row, columns) {
 			continue // as most rows are; to look keys up is quicker than to list them
 		}
+		uniform = i == 0
 		for column := range row {
 			if !seen[column] {
 				seen[column] = true
@@ -246,7 +272,7 @@ func columnsOf(rows []map[string]any) []string {
 		}
 	}
 	slices.Sort(columns)
-	return columns
+	return columns, uniform
 }
 
 func hasAll(row map[string]any, columns []string) bool {

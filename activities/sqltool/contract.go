@@ -225,7 +225,7 @@ func (w *TableWrite) discardRows(marked []bool) {
 		}
 	}
 	*w = *w.without(marked)
-	present := columnsOf(w.Rows)
+	present, _ := columnsOf(w.Rows)
 	w.Columns = slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return !slices.Contains(present, column) })
 }
 

@@ -25,14 +25,14 @@ type mode struct {
 	// replace says that rows are beside the table until they take the place of those in it.
 	replace bool
 	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
-	conflict func(*TableWrite) string
+	conflict func(w *TableWrite, lacks func(column string) string) string
 }
 
 var modes = []mode{
-	{name: modeInsert, conflict: func(*TableWrite) string { return "" }},
+	{name: modeInsert, conflict: func(*TableWrite, func(string) string) string { return "" }},
 	{name: ModeUpsert, conflict: (*TableWrite).replaces, upsert: true},
-	{name: modeInsertOrIgnore, conflict: func(*TableWrite) string { return " ON CONFLICT DO NOTHING" }},
-	{name: modeReplace, conflict: func(*TableWrite) string { return "" }, replace: true},
+	{name: modeInsertOrIgnore, conflict: func(*TableWrite, func(string) string) string { return " ON CONFLICT DO NOTHING" }},
+	{name: modeReplace, conflict: func(*TableWrite, func(string) string) string { return "" }, replace: true},
 }
 
 func modeNames() []string {
@@ -43,25 +43,48 @@ func modeOf(name string) mode {
 	return modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
 }
 
-// Conflict is the ON CONFLICT clause of the write, "" for none.
-func (w *TableWrite) Conflict() string { return w.conflict(w) }
+// Conflict is the ON CONFLICT clause of the write, "" for none. lacks is the condition that a row to be written has nothing for a
+// column, "" where each has something.
+func (w *TableWrite) Conflict(lacks func(column string) string) string { return w.conflict(w, lacks) }
 
-// replaces has a row take the place of the one with its key, unless that one is newer.
-func (w *TableWrite) replaces() string {
+// Meets reports whether rows to be written may be there.
+func (w *TableWrite) Meets() bool { return w.conflict(w, HasAll) != "" }
+
+// Updates reports whether rows to be written take the place of those that are there.
+func (w *TableWrite) Updates() bool { return w.upsert }
+
+// replaces has a row take the place of the one with its key, unless that one is newer. What it lacks stays.
+func (w *TableWrite) replaces(lacks func(string) string) string {
 	var sets []string
+	there := quoteName(w.Table[len(w.Table)-1])
 	for _, column := range w.Columns {
-		if !slices.Contains(w.Key, column) {
-			name := quoteName(column)
-			sets = append(sets, name+" = excluded."+name)
+		if slices.Contains(w.Key, column) {
+			continue
 		}
+		name := quoteName(column)
+		value := "excluded." + name
+		if condition := lacks(column); condition != "" {
+			value = "CASE WHEN " + condition + " THEN " + there + "." + name + " ELSE " + value + " END"
+		}
+		sets = append(sets, name+" = "+value)
 	}
 	clause := " ON CONFLICT (" + QuoteNames(w.Key) + ") DO "
 	if len(sets) == 0 {
 		return clause + "NOTHING"
 	}
 	clause += "UPDATE SET " + strings.Join(sets, ", ")
-	if w.sequence != "" {
-		clause += " WHERE " + w.NotOlder("excluded", quoteName(w.Table[len(w.Table)-1]))
+	if w.sequence == "" {
+		return clause
 	}
-	return clause
+	newer := w.NotOlder("excluded", there)
+	switch condition := lacks(w.sequence); {
+	case !slices.Contains(w.Columns, w.sequence): // or the default of the column would count
+		newer = there + "." + quoteName(w.sequence) + " IS NULL"
+	case condition != "":
+		newer = "(" + there + "." + quoteName(w.sequence) + " IS NULL OR NOT " + condition + " AND " + newer + ")"
+	}
+	return clause + " WHERE " + newer
 }
+
+// HasAll is for writes whose rows lack no column.
+func HasAll(string) string { return "" }

@@ -68,27 +68,20 @@ func (w *TableWrite) readRejected(in interpreter.ToolInput) (err error) {
 	return nil
 }
 
-// insertAll writes the rows that the database takes, and rejects the others where there is a
-// table for them.
-func insertAll(ctx context.Context, tx RejectingTx, w *TableWrite) (int64, error) {
+// inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
+// that are not refused without it.
+func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (int64, error), fit *TableWrite, err error) {
 	if w.rejected.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
-		return tx.Insert(ctx, w)
+		return tx.Insert, w, nil
 	}
 	if w.rejected.table != nil {
 		if err := tx.Immediate(ctx); err != nil {
-			return 0, err
+			return nil, nil, err
 		}
 	}
 	r := &rejecting{tx: tx, write: w}
-	fit, err := r.rejectUnfit(ctx, w)
-	if err != nil {
-		return 0, err
-	}
-	written, err := r.insert(ctx, fit)
-	if err != nil || w.leftOut.RejectedRows == 0 {
-		return written, err
-	}
-	return written, w.Recount(ctx, tx, len(w.Rows)-w.leftOut.RejectedRows)
+	fit, err = r.rejectUnfit(ctx, w)
+	return r.insert, fit, err
 }
 
 // rejecting writes rows of which some may be refused.
@@ -162,11 +155,11 @@ func (r *rejecting) refuse(ctx context.Context, w *TableWrite, why *RowRefusal) 
 
 // part are some of the rows.
 func (w *TableWrite) part(from, to int) *TableWrite {
-	marked := make([]bool, len(w.Rows))
-	for i := range marked {
-		marked[i] = i < from || i >= to
+	rows := make([]int, 0, to-from)
+	for i := from; i < to; i++ {
+		rows = append(rows, i)
 	}
-	return w.without(marked)
+	return w.pick(rows)
 }
 
 // rejectedColumns are those of the table, the key first.

@@ -75,31 +75,7 @@ func (w *TableWrite) NotOlder(given, there string) string {
 	return "(" + there + " IS NULL OR " + condition + ")"
 }
 
-// newest leaves out rows that another one of the write replaces: the one with the larger
-// value of sequence_by stays, and of equal ones the later. One statement cannot touch a row
-// of the table twice. Keys are compared as their columns do: as numbers 7, "7" and "07" are one.
-func (w *TableWrite) newest() *TableWrite {
-	stays := make(map[string]int, len(w.Rows))
-	lost := make([]bool, len(w.Rows))
-	for i, row := range w.Rows {
-		if w.isUnfit(i) { // as if it were not there
-			continue
-		}
-		key := w.keyOf(row)
-		before, known := stays[key]
-		if known && w.sequence != "" && w.order.compare(row[w.sequence], w.Rows[before][w.sequence]) < 0 {
-			lost[i] = true
-			continue
-		}
-		if known {
-			lost[before] = true
-		}
-		stays[key] = i
-	}
-	return w.without(lost)
-}
-
-// keyOf distinguishes the keys of rows.
+// keyOf is the same only for rows whose keys the database holds for equal. It may hold others for equal too.
 func (w *TableWrite) keyOf(row map[string]any) string {
 	if len(w.Key) == 1 {
 		return w.keyForms[0](row[w.Key[0]])
@@ -115,9 +91,9 @@ func (w *TableWrite) keyOf(row map[string]any) string {
 func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string {
 	forms := make([]func(any) string, len(w.Key))
 	for at, column := range w.Key {
-		typed := w.typeOf(d, column)
+		typed, collation := w.typeOf(d, column), ""
 		if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == column }); i >= 0 {
-			typed = columns[i].Type
+			typed, collation = columns[i].Type, columns[i].Collation
 		}
 		kind := d.KindOf(typed)
 		switch isPostgres := !d.IsTextual(typed); { // SQLite keeps times as texts
@@ -127,11 +103,31 @@ func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string
 			forms[at] = instantForm
 		case isPostgres && typed == "uuid":
 			forms[at] = func(value any) string { return strings.ToLower(expression.Text(value)) }
+		case kind != kindText && kind != kindVarchar:
+			forms[at] = typedForm
+		case collation == NoCase:
+			forms[at] = func(value any) string { return lowerASCII(expression.Text(value)) }
+		case collation == RTrim:
+			forms[at] = func(value any) string { return strings.TrimRight(expression.Text(value), " ") }
 		default:
 			forms[at] = expression.Text
 		}
 	}
 	return forms
+}
+
+// Collations of SQLite by which texts are equal that differ.
+const (
+	NoCase = "NOCASE"
+	RTrim  = "RTRIM"
+)
+
+// typedForm is a value as text that no value of another type has.
+func typedForm(value any) string {
+	if text, is := value.(string); is {
+		return `"` + text
+	}
+	return expression.Text(value)
 }
 
 // numberForm is a number as text, the same whatever its zeros and its exponent.
@@ -174,14 +170,17 @@ func (w *TableWrite) withDeletes() *TableWrite {
 		return w
 	}
 	deleted := make([]bool, len(w.Rows))
-	var deletes []map[string]any
+	var (
+		deletes []map[string]any
+		numbers []int
+	)
 	for i, row := range w.Rows {
 		if deleted[i] = w.deletes(row) && !w.isUnfit(i); deleted[i] {
-			deletes = append(deletes, row)
+			deletes, numbers = append(deletes, row), append(numbers, w.Number(i))
 		}
 	}
 	rest := w.without(deleted)
-	rest.Deletes = deletes
+	rest.Deletes, rest.deletesFrom = deletes, numbers
 	return rest
 }
 

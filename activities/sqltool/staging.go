@@ -588,7 +588,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	keys := s.write.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
 	keys.tableColumns = settled.tableColumns
 	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = columns, nil, nil, nil, rejected{}
-	keys.lenient = true
+	keys.lenient, keys.uniform, keys.Deletes, keys.State = true, true, nil, nil
 	rows, readers := make([]map[string]any, 0, len(read)), settled.readers(s.tx.Dialect(), columns)
 	for _, row := range read {
 		key := make(map[string]any, len(columns)+2)
@@ -600,11 +600,11 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 		}
 	}
 	keys.number(rows)
-	written, err := insertAll(ctx, s.tx, keys)
+	written, err := WriteRows(ctx, s.tx, keys)
 	if err != nil {
 		return err
 	}
-	return s.leave(ctx, written, columns)
+	return s.leave(ctx, written.affected, columns)
 }
 
 // keyColumns are what is kept beside the table of rows that were read: their keys, and what says whether they are within bounds.

@@ -28,14 +28,20 @@ type TableWrite struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.StateWrite
 
+	uniform bool        // each row has all columns
 	given   int         // how many rows it had at first
 	known   [][]byte    // each row, where rows are distinguished
 	inOrder bool        // these are sorted
 	chunks  []RowLookup // what Seen gives, where that is known
 	numbers []int       // of each row, where rows are left out
 
-	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
+	// keyForms make the values of the key's columns texts, see keyOf.
 	keyForms []func(any) string
+	// repeats says that several rows have one key, by the database's equality.
+	repeats bool
+	// counted says that its rows of the table are those of a turn before.
+	counted     bool
+	deletesFrom []int // the numbers of Deletes, as numbers
 
 	sequence   string // column of sequence_by, "" for none
 	order      sequenceOrder
@@ -243,7 +249,8 @@ func (w *TableWrite) readRows(rows []any) error {
 		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns, w.given = columnsOf(w.Rows), len(w.Rows)
+	w.Columns, w.uniform = columnsOf(w.Rows)
+	w.given = len(w.Rows)
 	return nil
 }
 
@@ -252,19 +259,31 @@ func (w *TableWrite) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
 func (w *TableWrite) without(marked []bool) *TableWrite {
-	rest := *w
 	if !slices.Contains(marked, true) {
+		rest := *w
 		return &rest
 	}
-	rest.Rows, rest.known, rest.chunks, rest.numbers = nil, nil, nil, nil
-	for i, row := range w.Rows {
-		if marked[i] {
-			continue
+	var stay []int
+	for i := range w.Rows {
+		if !marked[i] {
+			stay = append(stay, i)
 		}
-		rest.Rows = append(rest.Rows, row)
-		rest.numbers = append(rest.numbers, w.Number(i))
+	}
+	return w.pick(stay)
+}
+
+// pick is the write of some of its rows, in an order.
+func (w *TableWrite) pick(rows []int) *TableWrite {
+	rest := *w
+	rest.Rows, rest.known, rest.chunks = make([]map[string]any, len(rows)), nil, nil
+	rest.numbers = make([]int, len(rows))
+	if w.known != nil {
+		rest.known = make([][]byte, len(rows))
+	}
+	for at, i := range rows {
+		rest.Rows[at], rest.numbers[at] = w.Rows[i], w.Number(i)
 		if w.known != nil {
-			rest.known = append(rest.known, w.known[i])
+			rest.known[at] = w.known[i]
 		}
 	}
 	return &rest
@@ -335,6 +354,11 @@ func quoteName(name string) string {
 // QuoteNames makes a list of SQL identifiers.
 func QuoteNames(names []string) string {
 	return strings.Join(lists.Map(names, quoteName), ", ")
+}
+
+// QuoteLiteral makes a literal of SQL of a text.
+func QuoteLiteral(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
 // QuotedTable is the table as SQL has it.

@@ -41,20 +41,22 @@ func PostgresName(name string, _ []string) string {
 
 // SQLiteName says why SQLite has no place for a name: it does not distinguish a to z from A to Z.
 func SQLiteName(name string, others []string) string {
-	lower := func(name string) string {
-		return strings.Map(func(r rune) rune {
-			if r >= 'A' && r <= 'Z' {
-				return r + 'a' - 'A'
-			}
-			return r
-		}, name)
-	}
 	for _, other := range others {
-		if lower(name) == lower(other) {
+		if lowerASCII(name) == lowerASCII(other) {
 			return fmt.Sprintf("SQLite cannot distinguish it from %q; give one of them another name in args", other)
 		}
 	}
 	return unusableName(name)
+}
+
+// lowerASCII is a text as SQLite compares it where it does not distinguish case.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
 }
 
 func unusableName(name string) string {

@@ -505,7 +505,7 @@ func deleteMissing(s *TableTest) {
 	require.Len(s, s.Content("id"), 11)
 	delete(load.fields, "max_delete")
 	require.Equal(s, published(0, 5), load.publish())
-	require.Equal(s, []string{`{"id":0,"n":0}`, `{"id":1,"n":1}`, `{"id":3,"n":null}`, `{"id":5,"n":5}`, `{"id":6,"n":7}`, `{"id":11,"n":7}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":0,"n":0}`, `{"id":1,"n":1}`, `{"id":3,"n":3}`, `{"id":5,"n":5}`, `{"id":6,"n":7}`, `{"id":11,"n":7}`}, s.Content("id, n"))
 	require.False(s, load.stands())
 }
 

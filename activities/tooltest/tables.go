@@ -32,6 +32,8 @@ func (s Tables) Run(t *testing.T) {
 		"words of replace":     wordsOfReplace,
 		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
 		"sequence of texts": sequenceOfTexts, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
+		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "keys of the database": keysOfTheDatabase,
+		"refused rows are not there": refusedRowsAreNotThere,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -107,9 +109,12 @@ func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.Error
 }
 
 // Content is the rows of the table, in the order of columns, each as a line.
-func (s *TableTest) Content(columns string) (lines []string) {
+func (s *TableTest) Content(columns string) (lines []string) { return s.Where("true", columns) }
+
+// Where is some columns of those rows that a condition holds for.
+func (s *TableTest) Where(condition, columns string) (lines []string) {
 	s.Helper()
-	for _, row := range s.Query("SELECT "+columns+" FROM "+s.Table+" ORDER BY "+columns, nil).([]any) {
+	for _, row := range s.Query("SELECT "+columns+" FROM "+s.Table+" WHERE "+condition+" ORDER BY "+columns, nil).([]any) {
 		line, err := expression.Encode(row)
 		require.NoError(s, err)
 		lines = append(lines, string(line))

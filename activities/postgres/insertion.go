@@ -1,0 +1,202 @@
+package postgres
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/activities/sqltool"
+	"reprise/interpreter/lists"
+)
+
+// Names that rows to be written have in statements.
+const (
+	givenName    = "reprise_given"
+	positionName = "reprise_n"
+	hasPrefix    = "reprise_has_"
+)
+
+// insertion is how the rows of a write get into its table by one statement: in the order of their key, so that writes of the same
+// rows wait for each other and do not block each other, and each with the columns that it has.
+type insertion struct {
+	write *sqltool.TableWrite
+	forms []columnForm // of its columns, nil where rows travel as JSON
+	// partial are the columns of which the statement has to know whether a row has them.
+	partial []string
+	// absent are columns that no row has and that cannot be NULL.
+	absent []string
+	// ordered are the columns by which rows are written, empty where they are written as they came.
+	ordered []string
+	formOf  func(column string) columnForm
+	// relation is the name of the rows in the FROM clause of a subquery.
+	relation string
+}
+
+// insertionOf is that of a write into the table that the transaction has described.
+func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insertion {
+	i := &insertion{write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] }}
+	for _, column := range w.Lacking() {
+		if w.Updates() || i.formOf(column).fallback != "" {
+			i.partial = append(i.partial, column)
+		}
+	}
+	switch {
+	case !w.Meets():
+	case len(w.Key) > 0:
+		i.ordered = w.Key
+	default:
+		for _, column := range t.target.unique {
+			if slices.Contains(w.Columns, column) {
+				i.ordered = append(i.ordered, column)
+			}
+		}
+	}
+	return i
+}
+
+// isDirect reports whether COPY to the table does what the statement would.
+func (i *insertion) isDirect() bool { return len(i.partial) == 0 && !i.write.Meets() }
+
+// has is the name of the column that says whether a row has a column.
+func has(i int) string { return hasPrefix + strconv.Itoa(i) }
+
+// key is a column of the key of a row to be written, as the table compares it; of is in front of its name.
+func (i *insertion) key(of, column string) string {
+	form, name := i.formOf(column), of+sqltool.QuoteNames([]string{column})
+	if form.base != form.exact {
+		name = "CAST(" + name + " AS " + form.exact + ")"
+	}
+	return name + form.collation
+}
+
+// lacks is the condition that a row which meets another one has nothing for a column. It is looked up by the key, as such a row has the
+// columns of the table alone.
+func (i *insertion) lacks(column string) string {
+	at := slices.Index(i.partial, column)
+	if at < 0 {
+		return ""
+	}
+	meets, keys := make([]string, len(i.write.Key)), make([]string, len(i.write.Key))
+	for n, key := range i.write.Key {
+		meets[n], keys[n] = "excluded."+sqltool.QuoteNames([]string{key}), i.key("", key)
+	}
+	return "(" + strings.Join(meets, ", ") + ") IN (SELECT " + strings.Join(keys, ", ") + " FROM " + i.relation + " WHERE NOT " + has(at) + ")"
+}
+
+// statement inserts the rows of a relation, whose columns are as given, in whose order position is.
+func (i *insertion) statement(with, from, position string, given []string) string {
+	w := i.write
+	columns, values := slices.Concat(w.Columns, i.absent), slices.Clone(given)
+	for at, column := range w.Columns {
+		if n := slices.Index(i.partial, column); n >= 0 {
+			values[at] = i.orFallback(column, has(n), values[at])
+		}
+	}
+	for _, column := range i.absent {
+		values = append(values, i.present(column))
+	}
+	return with + "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
+		i.order(position) + w.Conflict(i.lacks)
+}
+
+// orFallback is the value of a column, or what a row has that lacks it.
+func (i *insertion) orFallback(column, has, value string) string {
+	fallback := i.formOf(column).fallback
+	if i.write.Updates() && i.write.Needs(column) {
+		fallback = i.present(column)
+	}
+	if fallback == "" {
+		return value
+	}
+	return "CASE WHEN " + has + " THEN " + value + " ELSE " + fallback + " END"
+}
+
+// present is the value that a column has which cannot be NULL, in the row that is there. A new row has none, which is its error.
+func (i *insertion) present(column string) string {
+	const there = "reprise_present"
+	conditions := make([]string, len(i.write.Key))
+	for n, key := range i.write.Key {
+		conditions[n] = there + "." + sqltool.QuoteNames([]string{key}) + " = " + i.key(givenName+".", key)
+	}
+	return "(SELECT " + there + "." + sqltool.QuoteNames([]string{column}) + " FROM " + i.write.QuotedTable() + " AS " + there +
+		" WHERE " + strings.Join(conditions, " AND ") + ")"
+}
+
+// order is the clause that has rows in the order of their key, and those of one key in the order in which they came.
+func (i *insertion) order(position string) string {
+	if len(i.ordered) == 0 {
+		return ""
+	}
+	terms := lists.Map(i.ordered, func(column string) string { return i.key("", column) })
+	if i.isNumbered() {
+		terms = append(terms, position)
+	}
+	return " ORDER BY " + strings.Join(terms, ", ")
+}
+
+// isNumbered reports whether it matters in which order rows of one key came: the first of them stays, as rows that are to be updated
+// have different keys.
+func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.Updates() }
+
+// ofParameters is the statement that inserts rows which are its parameters, and what makes these of them. Where all columns
+// have forms, there is an array for each column, which the server reads faster than JSON. Of JSON it makes columns by the
+// table's own types.
+func (i *insertion) ofParameters() (statement string, encode func([]map[string]any) (chunk, error)) {
+	i.relation = givenName
+	if i.forms == nil || slices.ContainsFunc(i.forms, func(form columnForm) bool { return form.base == "" }) {
+		return i.ofJSON(), encodeChunk
+	}
+	w := i.write
+	arrays, values := make([]string, len(i.forms), len(i.forms)+len(i.partial)), make([]string, len(i.forms))
+	for at, form := range i.forms {
+		array := form.base + "[]"
+		values[at] = sqltool.QuoteNames(w.Columns[at : at+1])
+		if form.text == arrayText { // an array of arrays would be one of more dimensions
+			array = "text[]"
+			values[at] += "::" + form.base
+		}
+		arrays[at] = "$" + strconv.Itoa(at+1) + "::" + array
+	}
+	names := sqltool.QuoteNames(w.Columns)
+	for at := range i.partial {
+		arrays = append(arrays, "$"+strconv.Itoa(len(i.forms)+at+1)+"::bool[]")
+		names += ", " + has(at)
+	}
+	rows := "unnest(" + strings.Join(arrays, ", ") + ")"
+	if i.isNumbered() {
+		rows, names = rows+" WITH ORDINALITY", names+", "+positionName
+	}
+	encode = func(rows []map[string]any) (chunk, error) { return encodeArrays(i, rows) }
+	if len(i.partial) == 0 {
+		return i.statement("", rows+" AS "+givenName+" ("+names+")", positionName, values), encode
+	}
+	selected := strings.Join(values, ", ") + strings.TrimPrefix(names, sqltool.QuoteNames(w.Columns))
+	with := "WITH " + givenName + " (" + names + ") AS (SELECT " + selected + " FROM " + rows + " AS sent (" + names + ")) "
+	return i.statement(with, givenName, positionName, quoted(w.Columns)), encode
+}
+
+// quoted are names as SQL has them.
+func quoted(columns []string) []string {
+	return lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
+}
+
+// ofJSON is the statement whose parameter is a JSON list of rows.
+func (i *insertion) ofJSON() string {
+	const element = "reprise_element"
+	w, row := i.write, givenName
+	if len(i.partial) == 0 && !i.isNumbered() {
+		return i.statement("", "json_populate_recordset(NULL::"+w.QuotedTable()+", $1::text::json) AS "+row, "", quoted(w.Columns))
+	}
+	selected := row + ".*, " + element + "." + positionName
+	for at, column := range i.partial {
+		selected += ", " + element + ".fields->" + sqltool.QuoteLiteral(column) + " IS NOT NULL AS " + has(at)
+	}
+	return i.statement("WITH "+givenName+" AS (SELECT "+selected+" FROM json_array_elements($1::text::json) WITH ORDINALITY AS "+element+
+		" (fields, "+positionName+"), json_populate_record(NULL::"+w.QuotedTable()+", "+element+".fields) AS "+row+") ", givenName, positionName, quoted(w.Columns))
+}
+
+// ofTable is the statement that inserts the rows of a table.
+func (i *insertion) ofTable(table string) string {
+	i.relation = table
+	return i.statement("", table+" AS "+givenName, givenName+".ctid", quoted(i.write.Columns))
+}

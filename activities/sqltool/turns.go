@@ -1,0 +1,230 @@
+package sqltool
+
+import (
+	"cmp"
+	"slices"
+
+	"reprise/interpreter/lists"
+)
+
+// Rows of one key in a write mean what they would if each was written by itself: the later takes the place of the one before,
+// unless it is older by sequence_by, and what it lacks stays. A row that is refused or discarded is not there. One statement cannot
+// touch a row of the table twice, so such rows are written in turns.
+
+// isOlder reports whether a row is older than another one with its key.
+func (w *TableWrite) isOlder(row, than map[string]any) bool {
+	return w.sequence != "" && w.order.compare(row[w.sequence], than[w.sequence]) < 0
+}
+
+// covers reports whether a row has all that another one has. One that lacks sequence_by is as one with nil.
+func (w *TableWrite) covers(row, other map[string]any) bool {
+	return w.uniform || !slices.ContainsFunc(w.Columns, func(column string) bool {
+		value, had := other[column]
+		_, has := row[column]
+		return had && !has && (column != w.sequence || value != nil)
+	})
+}
+
+// withoutReplaced leaves out rows that another one of the write replaces whole, as far as that is known without the database. Where a
+// row may be refused the one before it counts, and where rows are deleted it matters which came first.
+func (w *TableWrite) withoutReplaced() *TableWrite {
+	if !w.upsert || len(w.Deletes) > 0 {
+		return w
+	}
+	last, lost := make(map[string]int, len(w.Rows)), make([]bool, len(w.Rows))
+	repeats := false
+	for i, row := range w.Rows {
+		if w.isUnfit(i) { // as if it were not there
+			continue
+		}
+		key := w.keyOf(row)
+		before, known := last[key]
+		switch {
+		case !known:
+		case w.Rejects():
+			repeats = true
+		case w.isOlder(row, w.Rows[before]):
+			lost[i] = true
+			continue
+		case w.covers(row, w.Rows[before]):
+			lost[before] = true
+		default:
+			repeats = true
+		}
+		last[key] = i
+	}
+	rest := w.without(lost)
+	rest.repeats = w.repeats || repeats
+	return rest
+}
+
+// Repeats reports whether several rows may have one key, or be deleted beside others.
+func (w *TableWrite) Repeats() bool {
+	return w.repeats || len(w.Deletes) > 0 && len(w.Rows) > 0
+}
+
+// Repeating is the write where the database has found that several rows have one key.
+func (w *TableWrite) Repeating() *TableWrite {
+	repeating := *w
+	repeating.repeats = true
+	return &repeating
+}
+
+// change is what a write does to a row by its key.
+type change struct {
+	row     int // of Rows, or of Deletes
+	number  int // of the call
+	deletes bool
+}
+
+func (w *TableWrite) rowOf(c change) map[string]any {
+	if c.deletes {
+		return w.Deletes[c.row]
+	}
+	return w.Rows[c.row]
+}
+
+// TurnsOf parts the write by the numbers of the keys of its rows, then of its deletes: equal keys have one number, and numbers are in the
+// order of the keys.
+func (w *TableWrite) TurnsOf(keys []int) []*TableWrite {
+	changes := make([][]change, len(keys)) // by the numbers of keys
+	for _, one := range w.changesInOrder() {
+		at := one.row
+		if one.deletes {
+			at += len(w.Rows)
+		}
+		w.apply(&changes[keys[at]], one)
+	}
+	var turns []*TableWrite
+	for n := 0; ; n++ {
+		var rows, deletes []int
+		for _, of := range changes {
+			if len(of) > 0 && of[0].deletes {
+				if n == 0 {
+					deletes = append(deletes, of[0].row)
+				}
+				of = of[1:]
+			}
+			if n < len(of) {
+				rows = append(rows, of[n].row)
+			}
+		}
+		if len(rows) == 0 && len(deletes) == 0 {
+			return turns
+		}
+		turn := w.pick(rows)
+		turn.counted = n > 0 && w.sequence == "" && !w.Rejects()
+		turn.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
+		turns = append(turns, turn)
+	}
+}
+
+// changesInOrder are the changes in the order in which they came.
+func (w *TableWrite) changesInOrder() []change {
+	changes := make([]change, 0, len(w.Rows)+len(w.Deletes))
+	for i := range w.Rows {
+		changes = append(changes, change{row: i, number: w.Number(i)})
+	}
+	for i := range w.Deletes {
+		changes = append(changes, change{row: i, number: w.deletesFrom[i], deletes: true})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.number, b.number) })
+	return changes
+}
+
+// apply adds a change to those of its key. A row that is deleted needs not be written before.
+func (w *TableWrite) apply(before *[]change, one change) {
+	if n := len(*before); n > 0 {
+		last := (*before)[n-1]
+		switch {
+		case (one.deletes || last.deletes || !w.Rejects()) && w.isOlder(w.rowOf(one), w.rowOf(last)):
+			return
+		case one.deletes:
+			*before = (*before)[:0]
+		case !last.deletes && !w.Rejects() && w.covers(w.rowOf(one), w.rowOf(last)):
+			*before = (*before)[:n-1]
+		}
+	}
+	*before = append(*before, one)
+}
+
+// KeyNumbers numbers the keys of rows, then of deletes, as far as they are known to be equal without the database.
+func (w *TableWrite) KeyNumbers() []int {
+	numbers, known := make([]int, 0, len(w.Rows)+len(w.Deletes)), map[string]int{}
+	for _, row := range slices.Concat(w.Rows, w.Deletes) {
+		key := w.keyOf(row)
+		if _, is := known[key]; !is {
+			known[key] = len(known)
+		}
+		numbers = append(numbers, known[key])
+	}
+	return numbers
+}
+
+// InRuns parts the rows into those that follow each other and have the same columns.
+func (w *TableWrite) InRuns() []*TableWrite {
+	if w.uniform || len(w.Rows) == 0 {
+		return []*TableWrite{w}
+	}
+	var runs []*TableWrite
+	for from := 0; from < len(w.Rows); {
+		end := from + 1
+		for end < len(w.Rows) && w.sameColumns(from, end) {
+			end++
+		}
+		run := w.part(from, end)
+		run.uniform = true
+		run.Columns = lists.Filter(w.Columns, func(column string) bool {
+			_, has := run.Rows[0][column]
+			return has
+		})
+		if from > 0 {
+			run.Deletes = nil
+		}
+		runs, from = append(runs, run), end
+	}
+	return runs
+}
+
+// sameColumns reports whether two rows have the same columns.
+func (w *TableWrite) sameColumns(a, b int) bool {
+	return !slices.ContainsFunc(w.Columns, func(column string) bool {
+		_, has := w.Rows[a][column]
+		_, had := w.Rows[b][column]
+		return has != had
+	})
+}
+
+// Lacking are the columns that some of the rows lack.
+func (w *TableWrite) Lacking() (columns []string) {
+	if w.uniform {
+		return nil
+	}
+	for _, column := range w.Columns {
+		if slices.ContainsFunc(w.Rows, func(row map[string]any) bool {
+			_, has := row[column]
+			return !has
+		}) {
+			columns = append(columns, column)
+		}
+	}
+	return columns
+}
+
+// Needs reports whether a new row needs a value for a column.
+func (w *TableWrite) Needs(column string) bool {
+	return slices.ContainsFunc(w.tableColumns, func(c Column) bool { return c.Required && c.Name == column })
+}
+
+// Absent are the columns that no row has and a new one needs. A row that is there has them.
+func (w *TableWrite) Absent() (columns []string) {
+	if !w.upsert {
+		return nil
+	}
+	for _, column := range w.tableColumns {
+		if column.Required && !slices.Contains(w.Columns, column.Name) {
+			columns = append(columns, column.Name)
+		}
+	}
+	return columns
+}
