@@ -256,8 +256,8 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 			given.Rows[i][column] = row[column]
 		}
 	}
-	given.lenient = true // a key that the column does not hold is of no row
-	if _, err := insertAll(ctx, s.tx, &given); err != nil {
+	given.lenient, given.uniform = true, true // a key that the column does not hold is of no row
+	if _, err := WriteRows(ctx, s.tx, &given); err != nil {
 		return nil, err
 	}
 	newer := make([]bool, len(rows))
