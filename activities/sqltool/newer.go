@@ -276,10 +276,10 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 		return nil, err
 	}
 	rest := settled.without(newer[:len(settled.Rows)])
-	rest.Deletes = nil
+	rest.Deletes, rest.deletesFrom = nil, nil
 	for i, row := range settled.Deletes {
 		if !newer[len(settled.Rows)+i] {
-			rest.Deletes = append(rest.Deletes, row)
+			rest.Deletes, rest.deletesFrom = append(rest.Deletes, row), append(rest.deletesFrom, settled.deletesFrom[i])
 		}
 	}
 	_, err = s.tx.Columns(ctx, s.write) // a transaction knows one table
