@@ -166,7 +166,7 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 		}
 		for range i.absent {
 			for _, key := range i.Key {
-				values = append(values, columnValue(row[key]))
+				values = append(values, columnValue(row[key], i.TypeOf(key)))
 			}
 		}
 	}
