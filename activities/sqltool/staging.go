@@ -600,6 +600,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 		}
 	}
 	keys.number(rows)
+	keys.readBytes(settled.tableColumns)
 	written, err := WriteRows(ctx, s.tx, keys)
 	if err != nil {
 		return err

@@ -95,9 +95,12 @@ var (
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
 const TableDoc = `With table instead of statement, rows are written: args, else the result of what
 the sink belongs to. In a sink a list is many rows; a step writes one, a map. Nested values are
-stored as JSON, and a key that a row lacks but others have is NULL. All rows
-are written in one transaction. mode upsert replaces rows with the same key
-(of two such rows in one write the later wins). mode insert_or_ignore leaves out
+stored as JSON. Each row writes its own fields: what it lacks stays as it is with mode upsert, and gets
+the column's default in a new row, whatever other rows have; with mode replace it is NULL if others have it. All rows
+are written in one transaction, in the order of their key. mode upsert replaces rows with the same key
+(of two such rows in one write the later wins, and one that is refused or discarded is as if it were not there); which keys
+are equal is for the database to say. PostgreSQL undoes some writes because of others (a deadlock, or a serialization
+failure); such a write is made again up to 5 times. mode insert_or_ignore leaves out
 rows of which the table has the key, or any other value that is unique. Modes
 insert, insert_or_ignore and replace note operation_key in the table reprise_writes, in
 the same transaction, and write nothing if it is there: a write that is
