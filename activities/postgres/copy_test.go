@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities/sqltool"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -129,6 +130,12 @@ func asSent(kind string, value any) (sent any, refused bool) {
 		return value, slices.Contains([]string{"000123", "infinity", "-Infinity", "NaN"}, text)
 	case "boolean":
 		return value, text == "off" || text == "yes"
+	case "bytea":
+		data, isBytes := sqltool.ReadBytes(text)
+		if value == nil || !isBytes {
+			return nil, value != nil
+		}
+		return data, false
 	case "date", "timestamp(0)":
 		if text == "2024-03-31T02:30:00+01:00" {
 			return "2024-03-31 01:30:00", false

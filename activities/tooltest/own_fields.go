@@ -162,7 +162,6 @@ func (s *TableTest) ofEqualKeys(test equalKey, key []any) {
 	s.Query("DELETE FROM "+s.Table, nil)
 	s.Write(row{"mode": "insert_or_ignore", "key": key}, is(b, 1, nil), is(a, 2, nil))
 	numbers(`{"n":1}`)
-
 	load := s.replacing(row{"key": key})
 	load.page(is(a, 1, nil), is(other, 2, nil))
 	load.page(is(b, 3, nil), is(c, 4, nil))
