@@ -131,11 +131,11 @@ func asSent(kind string, value any) (sent any, refused bool) {
 	case "boolean":
 		return value, text == "off" || text == "yes"
 	case "bytea":
-		data, isBytes := sqltool.ReadBytes(text)
-		if value == nil || !isBytes {
-			return nil, value != nil
+		if _, isText := value.(string); !isText {
+			return value, value != nil
 		}
-		return data, false
+		data, isBytes := sqltool.ReadBytes(text)
+		return data, !isBytes
 	case "date", "timestamp(0)":
 		if text == "2024-03-31T02:30:00+01:00" {
 			return "2024-03-31 01:30:00", false
