@@ -177,14 +177,15 @@ func TestServe(t *testing.T) {
 	}
 	status, answer = server.post(runs, body, delivery)
 	require.Equal(t, nethttp.StatusAccepted, status, answer)
-	first := answer["run_id"]
+	started := answer["workflow_id"].(string)
 	server.stop()
 	server.start()
 	status, answer = server.post(runs, body, delivery)
-	require.Equal(t, nethttp.StatusOK, status)
-	require.Equal(t, first, answer["run_id"])
+	require.Equal(t, nethttp.StatusConflict, status)
+	require.Equal(t, "urn:reprise:problem:same-body", answer["type"])
+	require.Contains(t, answer["detail"], started)
 	var result struct{ Result any }
-	require.NoError(t, testenv.Outcome(t, env.Client().GetWorkflow(t.Context(), answer["workflow_id"].(string), ""), &result))
+	require.NoError(t, testenv.Outcome(t, env.Client().GetWorkflow(t.Context(), started, ""), &result))
 	require.Equal(t, "refs/heads/main", result.Result)
 	status, answer = server.post(runs+"?wait=60s", `{"name": "Ada", "nmae": 1}`, id("one"))
 	require.Equal(t, nethttp.StatusOK, status)
