@@ -73,13 +73,7 @@ var requestFields = []playbook.Field{
 	{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
 }
 
-// Spec describes the tool.
-func (t *Tool) Spec() playbook.ToolSpec {
-	return playbook.ToolSpec{
-		Name:    "http",
-		Secrets: []string{"url", "headers", "params", "body", "form"},
-		Summary: "Sends an HTTP request; its result is the parsed body.",
-		Doc: `The result is the parsed body, or nil for an empty one: JSON gives the value, JSON
+const doc = `The result is the parsed body, or nil for an empty one: JSON gives the value, JSON
 Lines a list with one value per line, CSV a list of maps of texts by the names of
 the columns, and everything else is text. Its format is the field format, else what
 the content type says, such as text/csv and application/x-ndjson, and where that
@@ -129,9 +123,17 @@ there is a final error of type redirects, as is one to another scheme than http
 and https.
 
 As a sink the tool sends one POST with args, else the result, as its body.
-The server recognises a repeated write by the header Idempotency-Key.`,
-		Fields: append(slices.Clone(requestFields), format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
-		Writes: true,
+The server recognises a repeated write by the header Idempotency-Key.`
+
+// Spec describes the tool.
+func (t *Tool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "http",
+		Secrets: []string{"url", "headers", "params", "body", "form"},
+		Summary: "Sends an HTTP request; its result is the parsed body.",
+		Doc:     doc,
+		Fields:  append(slices.Clone(requestFields), format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
+		Writes:  true,
 		Example: `step: fetch
 tool: http
 url: "{{ workload.api }}/patients"

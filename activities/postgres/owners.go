@@ -30,7 +30,7 @@ func checkOwners(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	defer rows.Close()
-	for rows.Next() {
+	if rows.Next() {
 		var table, owner string
 		if err := rows.Scan(&table, &owner); err != nil {
 			return err

@@ -188,7 +188,7 @@ func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error 
 	}
 	rows, known := w.keysWritten(key)
 	if known && len(rows) > 0 {
-		reader.Columns, reader.Rows = append(key, goneColumn), rows
+		reader.Columns, reader.Rows = slices.Concat(key, []string{goneColumn}), rows
 		var refused *RowRefusal
 		err := tx.Try(ctx, func() error {
 			_, err := tx.Insert(ctx, reader)
@@ -249,7 +249,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 	}
 	rows := slices.Concat(settled.Rows, settled.Deletes)
 	given := *s.newer
-	given.Columns, given.Rows = append(key, givenColumn), make([]map[string]any, len(rows))
+	given.Columns, given.Rows = slices.Concat(key, []string{givenColumn}), make([]map[string]any, len(rows))
 	for i, row := range rows {
 		given.Rows[i] = map[string]any{givenColumn: i}
 		for _, column := range key {

@@ -274,7 +274,8 @@ func RoundsDeclared(declared string, value any) bool {
 	has := func(part string) bool { return strings.Contains(upper, part) }
 	switch value.(type) {
 	case int:
-		return !has("INT") && !IsDeclaredText(declared) && (has("REAL") || has("FLOA") || has("DOUB")) && expression.IsRounded(value)
+		isReal := has("REAL") || has("FLOA") || has("DOUB") //nolint:misspell // parts of names of types, as SQLite looks for them
+		return !has("INT") && !IsDeclaredText(declared) && isReal && expression.IsRounded(value)
 	case json.Number:
 		keeps := IsDeclaredText(declared) || BytesOfDeclared(declared) != noBytes || upper == "" || upper == "ANY"
 		return !keeps && expression.IsRounded(value)

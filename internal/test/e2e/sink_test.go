@@ -299,7 +299,9 @@ func TestAbsentMembersAreWarnings(t *testing.T) {
     next: [{step: again, when: "{{ false }}"}]
 `), nil)
 	require.Equal(t, []any{map[string]any{"x": nil, "n": 2}}, w.bodies())
-	require.Len(t, result.Warnings, 2)
-	require.Contains(t, result.Warnings[0]+result.Warnings[1], `result has no member "data", so this is `)
-	require.Contains(t, result.Warnings[0]+result.Warnings[1], `fetch has no member "rows", so this is `)
+	warnings := strings.Join(result.Warnings, "\n")
+	require.Len(t, result.Warnings, 3)
+	require.Contains(t, warnings, `result has no member "data", so this is `)
+	require.Contains(t, warnings, `fetch has no member "rows", so this is `)
+	require.Contains(t, warnings, "nothing bounds how often")
 }

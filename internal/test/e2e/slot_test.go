@@ -91,6 +91,7 @@ func TestStartsOfAWideWindow(t *testing.T) {
   - step: fetch
     tool: http
     url: "{{ api }}/"
+    timeout: 10m
     loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: %[1]d, batch: 1}
 `, width)), map[string]any{"api": api.URL})
 	testenv.Wait(t, all.Wait, "the requests of all iterations")
