@@ -76,6 +76,7 @@ func TestMendOlder(t *testing.T) {
 	result := mend.File(source.NewFile("users.yaml", []byte(`apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: users}
+timeout: 1h
 workflow:
   - step: fetch
     tool: http

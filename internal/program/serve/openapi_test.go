@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -79,6 +80,10 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	see(start, w.start("hello/runs", w.ci, `{}`, "Content-Encoding", "br"))
 	see(start, w.start("hello/runs", w.ci, `{"name": 1}`, "Idempotency-Key", "kept"))
 	see(start, w.start("hello/runs", w.ci, `{"fail": 1}`))
+	for range 2 { // the second has the body of the first
+		const body = `{"event": {"id": "2"}}`
+		see(start, w.deliver(body, "X-Shop-Topic", "orders", "X-Shop-Signature", "v1="+base64.StdEncoding.EncodeToString(mac512(secret, body))))
+	}
 	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
 	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept?wait=x", w.ci, nil))
 	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", "", nil))
