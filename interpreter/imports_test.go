@@ -63,13 +63,18 @@ var layers = []struct {
 		"which rows are new is decided by cursors alone, whatever reads and writes them",
 	},
 	{
+		"interpreter/cron",
+		[]string{"interpreter/expression"},
+		"when a schedule is due is decided by its text, its zone and a time",
+	},
+	{
 		"interpreter/partition",
 		[]string{"interpreter/expression"},
 		"which partitions there are, and which are done, is decided by times and keys alone",
 	},
 	{
 		"interpreter/playbook",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/yamltree"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/cron", "interpreter/yamltree"},
 		"what the author wrote is read without knowing how it is run",
 	},
 	{
@@ -143,7 +148,7 @@ var layers = []struct {
 	},
 	{
 		"internal/base/bookshelf",
-		running,
+		slices.Concat(running, []string{"internal/base/regular"}),
 		"a folder of playbooks is files, and what they may be called",
 	},
 	{
