@@ -113,7 +113,7 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		after:    afterRouting,
 	},
 	"notices": {
-		status: "completed", data: "3 users",
+		status: "completed", data: "35 users",
 		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
 		after:    afterNotices,
 	},
