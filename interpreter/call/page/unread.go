@@ -174,6 +174,7 @@ func leadsOn(value any) bool {
 	case int, float64:
 		return expression.Truthy(value)
 	case map[string]any:
+		//workflowcheck:ignore whether there is any
 		for _, member := range value {
 			if _, isText := member.(string); isText && leadsOn(member) {
 				return true
@@ -219,7 +220,8 @@ func LongestList(value any, level int) int {
 		if level > mostLevels {
 			break
 		}
-		for _, member := range value { //workflowcheck:ignore the longest is the same in any order
+		//workflowcheck:ignore the longest is the same in any order
+		for _, member := range value {
 			longest = max(longest, LongestList(member, level+1))
 		}
 	}
