@@ -21,7 +21,7 @@ const (
 var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f\xfd"}
 
 // maxWindow bounds the memory that unpacking zstd takes: what every decoder has to
-// have (RFC 8878). Only zstd --ultra and --long need more.
+// have (RFC 8878), and all that a body may need (RFC 9659). Only zstd --ultra and --long need more.
 const maxWindow = 8 << 20
 
 // ErrNotPacked is that of bytes that are not packed as compression says.
@@ -58,11 +58,17 @@ func (o Options) Unpack(body io.Reader, unpacked bool) (_ io.ReadCloser, packed 
 		reader, err := gzip.NewReader(buffered)
 		return reader, true, err
 	}
-	decoder, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	reader, err := Zstd(buffered)
+	return reader, true, err
+}
+
+// Zstd is a reader of what zstd has packed, which takes no more memory than maxWindow allows.
+func Zstd(body io.Reader) (io.ReadCloser, error) {
+	decoder, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
-	return decoder.IOReadCloser(), true, nil
+	return decoder.IOReadCloser(), nil
 }
 
 // ErrWindow is that of zstd that would take too much memory to unpack.

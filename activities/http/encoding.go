@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"reprise/activities/format"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 )
@@ -67,17 +68,10 @@ func decoder(body *bufio.Reader, encoding string) (io.Reader, error) {
 	case "deflate":
 		return inflater(body)
 	case "zstd":
-		reader, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, err
-		}
-		return reader.IOReadCloser(), nil
+		return format.Zstd(body)
 	}
 	return nil, nil
 }
-
-// maxWindow is how far back zstd may refer in a body (RFC 9659).
-const maxWindow = 8 << 20
 
 // inflater reads deflate: a zlib stream, as RFC 9110 has it, or without its frame, as some servers send it.
 func inflater(body *bufio.Reader) (io.Reader, error) {

@@ -184,7 +184,7 @@ type tableTx struct {
 // Delete deletes rows by their keys.
 func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) +
-		" WHERE " + sameKey(w) + " AND " + w.NotOlder(givenName, thereName)
+		" WHERE " + sqltool.SameKey(w.Key, givenName, thereName) + " AND " + w.NotOlder(givenName, thereName)
 	return sendRows(ctx, t.tx, statement, encodeChunk, only(w.DeleteColumns(), w.Deletes))
 }
 

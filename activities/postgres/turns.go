@@ -19,14 +19,6 @@ func givenKeys(w *sqltool.TableWrite) string {
 	return "json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json) AS " + givenName
 }
 
-// sameKey is the condition that a row of the table has the key of a given one.
-func sameKey(w *sqltool.TableWrite) string {
-	return strings.Join(lists.Map(w.Key, func(key string) string {
-		name := sqltool.QuoteNames([]string{key})
-		return givenName + "." + name + " = " + thereName + "." + name
-	}), " AND ")
-}
-
 // only are rows with some of their columns.
 func only(columns []string, rows []map[string]any) []map[string]any {
 	return lists.Map(rows, func(row map[string]any) map[string]any {
@@ -75,7 +67,7 @@ func (t *tableTx) lock(ctx context.Context, w *sqltool.TableWrite) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.tx.Exec(ctx, "SELECT FROM "+w.QuotedTable()+" AS "+thereName+", "+givenKeys(w)+" WHERE "+sameKey(w)+
+	_, err = t.tx.Exec(ctx, "SELECT FROM "+w.QuotedTable()+" AS "+thereName+", "+givenKeys(w)+" WHERE "+sqltool.SameKey(w.Key, givenName, thereName)+
 		" ORDER BY "+strings.Join(keys, ", ")+" FOR UPDATE OF "+thereName, given)
 	return err
 }

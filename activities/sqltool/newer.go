@@ -141,7 +141,6 @@ func isKeyOf(columns []Column) []string {
 }
 
 // recordNewer adds what was written to the tables for what is newer of calls and loops that read meanwhile, but for the write's own.
-// refused are rows that the database has refused.
 func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 	if len(w.Rows)+len(w.Deletes) == 0 {
 		return nil
@@ -189,7 +188,6 @@ func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error 
 	rows, known := w.keysWritten(key)
 	if known && len(rows) > 0 {
 		reader.Columns, reader.Rows = slices.Concat(key, []string{goneColumn}), rows
-		var refused *RowRefusal
 		err := tx.Try(ctx, func() error {
 			_, err := tx.Insert(ctx, reader)
 			return err
@@ -197,7 +195,7 @@ func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error 
 		if err == nil {
 			return nil
 		}
-		if refused = tx.Refused(reader, err); refused == nil {
+		if tx.Refused(reader, err) == nil {
 			return err
 		}
 		known = false
@@ -263,7 +261,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 	newer := make([]bool, len(rows))
 	table := s.newer.QuotedTable()
 	err = s.tx.Query(ctx, "SELECT "+givenName+"."+givenColumn+" FROM "+table+" AS "+givenName+" WHERE "+givenName+"."+givenColumn+" IS NOT NULL AND EXISTS (SELECT 1 FROM "+
-		table+" AS "+newerName+" WHERE "+newerName+"."+givenColumn+" IS NULL AND "+sameIn(key, newerName, givenName)+")", nil, func(scan func(...any) error) error {
+		table+" AS "+newerName+" WHERE "+newerName+"."+givenColumn+" IS NULL AND "+SameKey(key, newerName, givenName)+")", nil, func(scan func(...any) error) error {
 		var at int64
 		err := scan(&at)
 		newer[at] = true
@@ -304,7 +302,8 @@ func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err err
 		var one int64
 		return scan(&one)
 	})
-	return isKeyOf(columns), some && len(isKeyOf(columns)) > 0, err
+	key = isKeyOf(columns)
+	return key, some && len(key) > 0, err
 }
 
 // checkNewer refuses to publish where it is not known which rows are newer.
@@ -340,8 +339,8 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 		s.write.Shown, note, remedy)
 }
 
-// sameIn is the condition that two rows have one key.
-func sameIn(key []string, one, other string) string {
+// SameKey is the condition that rows of two names have one key.
+func SameKey(key []string, one, other string) string {
 	return strings.Join(lists.Map(key, func(column string) string {
 		name := quoteName(column)
 		return one + "." + name + " = " + other + "." + name

@@ -203,15 +203,15 @@ func (p *difference) keepNewer(ctx context.Context) error {
 		return err
 	}
 	newer := p.newer.QuotedTable() + " AS " + newerName
-	p.within += " AND NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + sameIn(key, thereName, newerName) + ")"
-	p.fresh = "NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + sameIn(key, newerName, givenName) + " AND (" + newerName + "." + goneColumn +
-		" OR EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + sameIn(key, thereName, newerName) + ")))"
+	p.within += " AND NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + SameKey(key, thereName, newerName) + ")"
+	p.fresh = "NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + SameKey(key, newerName, givenName) + " AND (" + newerName + "." + goneColumn +
+		" OR EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + SameKey(key, thereName, newerName) + ")))"
 	return nil
 }
 
 // sameKey is the condition that a row of the target and a staged one have one key.
 func (p *difference) sameKey() string {
-	return sameIn(p.write.Key, thereName, givenName)
+	return SameKey(p.write.Key, thereName, givenName)
 }
 
 // isGone is the condition that a row of the target was not staged.

@@ -124,7 +124,7 @@ func (l Line) without(left days, from, to int) []Calendar {
 	add(base)
 	base.Months, base.Years = months, yearsWithout(from, to)
 	add(base)
-	for _, month := range members(months) {
+	for _, month := range Members(months) {
 		for _, group := range l.daysOf(left, time.Month(month), from, to) {
 			base.Months, base.Days, base.Years = 1<<month, l.days&^group.set, group.years
 			add(base)
@@ -189,7 +189,8 @@ func yearsWithout(from, to int) []int {
 	return all
 }
 
-func members(set uint64) []int {
+// Members are the numbers of a set, sorted.
+func Members(set uint64) []int {
 	var all []int
 	for n := range 64 {
 		if has(set, n) {
@@ -205,7 +206,7 @@ func (l Line) steps(moves []Transition) []Step {
 	if !hourField.all(l.hours) || !dayField.all(l.days) || !monthField.all(l.months) || !weekdayField.all(l.weekdays) {
 		return nil
 	}
-	minutes := members(l.minutes)
+	minutes := Members(l.minutes)
 	if every := l.pace(); every > 0 {
 		minutes = minutes[:1]
 		return stepsOf(moves, every, minutes)
@@ -215,7 +216,7 @@ func (l Line) steps(moves []Transition) []Step {
 
 // pace is the time between the minutes of a line, 0 where they differ.
 func (l Line) pace() time.Duration {
-	minutes := members(l.minutes)
+	minutes := Members(l.minutes)
 	every := 60 / len(minutes)
 	if len(minutes)*every != 60 {
 		return 0

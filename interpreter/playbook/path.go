@@ -13,27 +13,7 @@ func (n *Node) RenderPath(scope expression.Scope, b *expression.Budget) (any, er
 	if n.Template == nil {
 		return n.Render(scope, b)
 	}
-	path := &pathWriter{node: n, budget: b}
-	for _, segment := range n.Template.Segments() {
-		if segment.Program == nil {
-			path.text.WriteString(segment.Text)
-			continue
-		}
-		value, err := segment.Eval(scope, b)
-		switch {
-		case err != nil:
-			return nil, n.evalError(err)
-		case value == nil:
-			return nil, n.missing(segment, scope, "a path")
-		}
-		if _, single := n.Template.Single(); single {
-			return value, nil
-		}
-		if err := path.value(segment, value); err != nil {
-			return nil, err
-		}
-	}
-	return path.text.String(), path.checkDots()
+	return n.renderPlaced(&pathWriter{node: n, budget: b}, "a path", scope, b)
 }
 
 // pathWriter puts a path together.
@@ -43,6 +23,13 @@ type pathWriter struct {
 	text   strings.Builder
 	values []placedValue
 }
+
+func (w *pathWriter) write(text string) { w.text.WriteString(text) }
+
+// hide hides nothing: a path has no secrets.
+func (w *pathWriter) hide(expression.Segment) (bool, error) { return false, nil }
+
+func (w *pathWriter) end() (any, error) { return w.text.String(), w.checkDots() }
 
 // inPath keeps different values different names.
 var inPath = strings.NewReplacer("/", "%2F", "%", "%25")

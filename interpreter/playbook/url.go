@@ -25,16 +25,32 @@ func (n *Node) RenderURLWithout(
 	if n.Template == nil {
 		return n.Render(scope, b)
 	}
-	w := &urlWriter{node: n, budget: b}
+	return n.renderPlaced(&urlWriter{node: n, budget: b, hidden: hidden}, "a URL", scope, b)
+}
+
+// placedText puts text together of which each value stays within its place.
+type placedText interface {
+	// write adds what the author wrote.
+	write(text string)
+	// hide adds something else for a value that is not to be known; false where it is.
+	hide(segment expression.Segment) (hidden bool, err error)
+	// value adds a value as its place takes it.
+	value(segment expression.Segment, value any) error
+	// end is the text, or why it is none.
+	end() (any, error)
+}
+
+// renderPlaced renders a template that has places for its values; what names it in messages. One without any text beside it
+// is taken as it is.
+func (n *Node) renderPlaced(w placedText, what string, scope expression.Scope, b *expression.Budget) (any, error) {
 	for _, segment := range n.Template.Segments() {
 		if segment.Program == nil {
 			w.write(segment.Text)
 			continue
 		}
-		if hidden(segment) {
-			if err := w.hide(segment); err != nil {
-				return nil, err
-			}
+		if hidden, err := w.hide(segment); err != nil {
+			return nil, err
+		} else if hidden {
 			continue
 		}
 		value, err := segment.Eval(scope, b)
@@ -42,7 +58,7 @@ func (n *Node) RenderURLWithout(
 		case err != nil:
 			return nil, n.evalError(err)
 		case value == nil:
-			return nil, n.missing(segment, scope, "a URL")
+			return nil, n.missing(segment, scope, what)
 		}
 		if _, single := n.Template.Single(); single {
 			return value, nil
@@ -51,13 +67,14 @@ func (n *Node) RenderURLWithout(
 			return nil, err
 		}
 	}
-	return string(w.out), w.checkDots()
+	return w.end()
 }
 
 // urlWriter puts a URL together.
 type urlWriter struct {
 	node   *Node
 	budget *expression.Budget
+	hidden func(expression.Segment) bool
 	out    []byte
 	inPath []placedValue
 }
@@ -101,13 +118,18 @@ func (w *urlWriter) value(segment expression.Segment, value any) error {
 }
 
 // hide writes stars for a value that is not known here.
-func (w *urlWriter) hide(segment expression.Segment) error {
+func (w *urlWriter) hide(segment expression.Segment) (bool, error) {
+	if !w.hidden(segment) {
+		return false, nil
+	}
 	if place := placeInURL(string(w.out)); place == urlHead || place == urlHost {
-		return w.node.refused(segment, "is secret, and a secret cannot be the host of a URL")
+		return true, w.node.refused(segment, "is secret, and a secret cannot be the host of a URL")
 	}
 	w.write(Hidden)
-	return nil
+	return true, nil
 }
+
+func (w *urlWriter) end() (any, error) { return string(w.out), w.checkDots() }
 
 // refused is the error of a value that its place cannot hold.
 func (n *Node) refused(segment expression.Segment, format string, args ...any) *EvalError {

@@ -15,9 +15,9 @@ import (
 // of this machine.
 func RetryAfter(headers map[string]string, status int, received time.Time) (time.Duration, bool) {
 	now := Answered(headers, received)
-	for told := range requestedWaits(headers, status, now) {
-		if told.wait > 0 {
-			return told.wait, true
+	for requested := range requestedWaits(headers, status, now) {
+		if requested.wait > 0 {
+			return requested.wait, true
 		}
 	}
 	return 0, false
@@ -25,9 +25,9 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 
 // Unread says which header says how long to wait in a form that is not known; "" for none.
 func Unread(headers map[string]string, status int) string {
-	for told := range requestedWaits(headers, status, time.Time{}) {
-		if !told.readable {
-			return http.CanonicalHeaderKey(told.header) + " is " + Shown(told.text) + ", and must be " + WaitForms
+	for requested := range requestedWaits(headers, status, time.Time{}) {
+		if !requested.readable {
+			return http.CanonicalHeaderKey(requested.header) + " is " + Shown(requested.text) + ", and must be " + WaitForms
 		}
 	}
 	return ""
@@ -37,8 +37,8 @@ func Unread(headers map[string]string, status int) string {
 // used up, whatever its status: by Retry-After, or by a remaining count of 0
 // with a reset.
 func Limited(headers map[string]string) bool {
-	for told := range requestedWaits(headers, http.StatusTooManyRequests, time.Time{}) {
-		if told.readable && told.spent {
+	for requested := range requestedWaits(headers, http.StatusTooManyRequests, time.Time{}) {
+		if requested.readable && requested.spent {
 			return true
 		}
 	}
@@ -58,8 +58,8 @@ func Answered(headers map[string]string, received time.Time) time.Time {
 	return made.Add(Seconds(age))
 }
 
-// toldWait is what one header says about a wait.
-type toldWait struct {
+// requestedWait is what one header says about a wait.
+type requestedWait struct {
 	header, text string
 	wait         time.Duration
 	readable     bool
@@ -78,11 +78,11 @@ var resetHeaders = []struct{ left, reset string }{
 
 // requestedWaits gives the headers of a response that may say how long to wait, in the order in
 // which they count. A limit of which something remains is not why a request was refused.
-func requestedWaits(headers map[string]string, status int, now time.Time) iter.Seq[toldWait] {
-	return func(yield func(toldWait) bool) {
+func requestedWaits(headers map[string]string, status int, now time.Time) iter.Seq[requestedWait] {
+	return func(yield func(requestedWait) bool) {
 		if text := headers["retry-after"]; text != "" {
 			wait, readable := parseWaits(text, now, time.Second)
-			if !yield(toldWait{header: "retry-after", text: text, wait: wait, readable: readable, spent: true}) {
+			if !yield(requestedWait{header: "retry-after", text: text, wait: wait, readable: readable, spent: true}) {
 				return
 			}
 		}
@@ -92,28 +92,28 @@ func requestedWaits(headers map[string]string, status int, now time.Time) iter.S
 			return
 		}
 		for _, header := range resetHeaders {
-			if told, ok := resetWait(headers, header.left, header.reset, now); ok && !yield(told) {
+			if requested, ok := resetWait(headers, header.left, header.reset, now); ok && !yield(requested) {
 				return
 			}
 		}
 		if reset, ok := rateLimitField(headers["ratelimit"], headers["ratelimit-policy"], now); ok {
-			yield(toldWait{header: "ratelimit", wait: reset.wait, readable: true, spent: reset.spent})
+			yield(requestedWait{header: "ratelimit", wait: reset.wait, readable: true, spent: reset.spent})
 		}
 	}
 }
 
-func resetWait(headers map[string]string, leftIn, header string, now time.Time) (toldWait, bool) {
+func resetWait(headers map[string]string, leftIn, header string, now time.Time) (requestedWait, bool) {
 	text := headers[header]
 	left, known := parseNumber(headers[leftIn])
 	if text == "" || known && left > 0 {
-		return toldWait{}, false
+		return requestedWait{}, false
 	}
 	unit := time.Second
 	if leftIn == "" {
 		unit, known = time.Millisecond, true
 	}
 	wait, readable := parseWaits(text, now, unit)
-	return toldWait{header: header, text: text, wait: wait, readable: readable, spent: known}, true
+	return requestedWait{header: header, text: text, wait: wait, readable: readable, spent: known}, true
 }
 
 // reset is when a limit begins anew. spent says that it is used up; else the

@@ -269,7 +269,7 @@ func KeptAt(address string) ServerFile {
 // spelled is an address with one name for this machine: people type localhost.
 func spelled(address string) string {
 	host, port, err := net.SplitHostPort(address)
-	if err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
+	if err == nil && isLoopback(host) {
 		return net.JoinHostPort("localhost", port)
 	}
 	return address

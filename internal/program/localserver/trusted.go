@@ -45,8 +45,11 @@ func ReadOwn(path string) ([]byte, error) {
 // CheckLoopback refuses an address that is not on this machine: a local server has no other.
 func CheckLoopback(path, address string) error {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
+	if err != nil || !isLoopback(host) {
 		return fmt.Errorf("%s names the server %q, which is not on this machine, so %w; remove it, or name the server with --address", path, address, ErrForeign)
 	}
 	return nil
 }
+
+// isLoopback reports whether a host names this machine by itself.
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }

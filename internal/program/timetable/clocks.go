@@ -79,19 +79,9 @@ func isOfLine(spec *client.ScheduleSpec, interval client.ScheduleIntervalSpec) b
 
 func calendar(c cron.Calendar, comment string) client.ScheduleCalendarSpec {
 	return client.ScheduleCalendarSpec{
-		Minute: ranges(members(c.Minutes)), Hour: ranges(members(c.Hours)), DayOfMonth: ranges(members(c.Days)),
-		Month: ranges(members(c.Months)), DayOfWeek: ranges(members(c.Weekdays)), Year: ranges(c.Years), Comment: comment,
+		Minute: ranges(cron.Members(c.Minutes)), Hour: ranges(cron.Members(c.Hours)), DayOfMonth: ranges(cron.Members(c.Days)),
+		Month: ranges(cron.Members(c.Months)), DayOfWeek: ranges(cron.Members(c.Weekdays)), Year: ranges(c.Years), Comment: comment,
 	}
-}
-
-func members(set uint64) []int {
-	var all []int
-	for n := range 64 {
-		if set&(1<<n) != 0 {
-			all = append(all, n)
-		}
-	}
-	return all
 }
 
 // ranges are sorted numbers, of which neighbours are one range.
