@@ -92,7 +92,7 @@ var valueSinks = map[string]string{
 	"lite_made":   "tool: sqlite, path: %s.db, table: lite_made, mode: upsert, key: id, schema_contract: evolve",
 	"jsonl":       "tool: file, path: %s.jsonl",
 	"csv":         "tool: file, path: %s.csv",
-	"http":        `tool: http, method: POST, url: "{{ served }}/%s", body: "{{ result }}"`,
+	"http":        `tool: http, timeout: 10m, method: POST, url: "{{ served }}/%s", body: "{{ result }}"`,
 }
 
 // TestValuesArrive loads each value of testdata/values.txt from its source into every sink.
@@ -101,12 +101,12 @@ func TestValuesArrive(t *testing.T) {
 	values := servedValues(t)
 	row := jsonRow(values["json"])
 	sources := map[string]struct{ kind, tool string }{
-		"http":    {"json", `tool: http, url: "{{ served }}/rows"`},
+		"http":    {"json", `tool: http, timeout: 10m, url: "{{ served }}/rows"`},
 		"jsonl":   {"json", "tool: file, path: in.jsonl"},
 		"file":    {"json", "tool: file, path: in.json"},
 		"python":  {"json", `tool: python, args: {rows: "{{ rows }}"}, code: "def main(rows): return [dict(r) for r in rows]"`},
 		"cells":   {"csv", "tool: file, path: in.csv"},
-		"pages":   {"csv", `tool: http, url: "{{ served }}/cells"`},
+		"pages":   {"csv", `tool: http, timeout: 10m, url: "{{ served }}/cells"`},
 		"tables":  {"pg", "tool: postgres, auth: pg, statement: SELECT * FROM source"},
 		"sqlites": {"sqlite", "tool: sqlite, path: source.db, statement: SELECT * FROM source"},
 	}
