@@ -13,7 +13,7 @@ COPY . .
 RUN CGO_ENABLED=0 go build -tags allclouds -trimpath -ldflags '-s -w' -o /out/ ./worker ./starter
 
 FROM alpine:3.23.4 AS base
-# HTTPS calls need certificates, date functions need time zones.
+# HTTPS needs certificates, and date functions need time zones.
 RUN apk add --no-cache ca-certificates tzdata \
     && addgroup -g 10001 reprise \
     && adduser -D -u 10001 -G reprise reprise
@@ -25,10 +25,10 @@ COPY --from=build /out/starter /usr/local/bin/starter
 ENTRYPOINT ["/usr/local/bin/starter"]
 CMD ["--help"]
 
-# Last, so that it is what a build without --target gives.
+# Last, so that a build without --target produces it.
 FROM base AS worker
 USER root
-# For the python tool, which the worker runs only when it is allowed to.
+# For the python tool, which a worker runs only with --allow-python.
 RUN apk add --no-cache python3
 USER reprise
 COPY --from=build /out/worker /usr/local/bin/worker

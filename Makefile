@@ -42,7 +42,7 @@ site: bin/starter ## write the documentation as web pages, into site/
 	@bin/starter docs --write site
 
 .PHONY: picture
-picture: bin/starter bin/devserver ## draw the picture of the README, of a real run
+picture: bin/starter bin/worker bin/devserver ## record the picture of the README from a real run
 	@scripts/picture
 
 .PHONY: lint
@@ -54,10 +54,10 @@ fmt: ## format all Go files
 	@source scripts/tools && $$GOFUMPT -l -w .
 
 .PHONY: reference
-reference: ## rewrite docs/reference, llms-full.txt and the JSON Schema from the tables of the code
+reference: ## rewrite docs/reference, llms.txt and the JSON Schema from the tables of the code
 	@go run ./internal/test/docs/generate
 	@go test ./starter -run TestGoldenCommands -count=1 -update
-	@git --no-pager diff --stat -- docs schema llms.txt llms-full.txt
+	@git --no-pager diff --stat -- docs schema llms.txt
 
 .PHONY: golden
 golden: ## rewrite expected files from what the code does now; review the diff
@@ -74,6 +74,10 @@ chaos: bin/devserver ## kill workers, servers and connections under 60 runs each
 .PHONY: moving
 moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs that share states, ten each (MOVINGFLAGS='-chaos.seed=1 -chaos.round=17')
 	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^TestIncremental$$' -chaos.rounds=30 $(MOVINGFLAGS)
+
+.PHONY: differential
+differential: ## load 60 random tables by every way, and compare them in the databases (DIFFERENTIALFLAGS='-differential.seed=0')
+	@go test -count=1 -timeout 2h ./internal/test/differential -differential.rounds=60 $(DIFFERENTIALFLAGS)
 
 .PHONY: mutants
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
@@ -94,7 +98,7 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
-	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory)$$' -soak
+	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory|TestCanaries|TestPayloadsUpToTheCap|TestReprocessOfStoppedPages.*)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
 	@go test ./activities/postgres -count=1 -timeout 2h -run '^(TestReadersSeeOldOrNew|TestKillsAtEachStatement)$$' -soak
 	@go test ./internal/test/e2e -count=1 -timeout 2h -run '^TestBackfillSoak$$' -backfill.partitions=10000 -backfill.kills=50
@@ -112,6 +116,10 @@ fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
 .PHONY: bench
 bench: bin/devserver ## measure playbooks against workflows written by hand (BENCHFLAGS='-sizes 1000,10000')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/bench $(BENCHFLAGS)
+
+.PHONY: peers
+peers: build ## load the same rows with Reprise, a Go program, Temporal by hand, and dlt where it is installed (PEERSFLAGS='-passes 5')
+	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/peers $(PEERSFLAGS)
 
 .PHONY: bench-against
 bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')

@@ -6,5 +6,5 @@ import "embed"
 // Documents are the Markdown files, with their pictures and the files that they name, and what models read, by their
 // paths in the repository.
 //
-//go:embed llms.txt llms-full.txt README.md CONTRIBUTING.md CHANGELOG.md docs
+//go:embed llms.txt README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
 var Documents embed.FS

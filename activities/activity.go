@@ -238,7 +238,7 @@ func supervise(
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
-			tool.Logger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
+			tool.Logger(ctx, logger, in).Warn("a tool did not stop in time and was abandoned", "tool", in.Tool)
 			return outcome{err: bounded.Err()}
 		}
 	}
@@ -252,7 +252,7 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 	defer func() {
 		r := recover()
 		if r == nil && !answered {
-			o.err = tool.Errorf("tool %q ended without an answer", in.Tool)
+			o.err = tool.Errorf("tool %q ended without a result", in.Tool)
 		}
 		if r != nil {
 			tool.Logger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
@@ -283,7 +283,7 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 		return size, tool.Errorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 	if size.all > most {
-		return size, tool.TooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
+		return size, tool.TooLargef("step %q: the result of one attempt has %d bytes of JSON, the limit is %d; request less at a time",
 			in.Step, size.all, most)
 	}
 	return size, nil
@@ -338,7 +338,7 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
 	}
 	if _, ok := errors.AsType[*memory.WaitError](err); ok {
-		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", memory.Variable)
+		e.Message += fmt.Sprintf("; it waited for memory that other attempts of its worker used (%s)", memory.Variable)
 	}
 	return e
 }
@@ -357,7 +357,7 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 
 // errLostTouch is the end of an attempt that the server may have given to
 // another worker.
-var errLostTouch = errors.New("the worker lost touch with the server during the attempt")
+var errLostTouch = errors.New("the worker lost its connection to the server during the attempt")
 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.

@@ -120,7 +120,9 @@ func TestErrorBodiesAndMessagesAreCut(t *testing.T) {
 			require.True(t, isText)
 			require.LessOrEqual(t, len(text), tool.MaxErrorBody)
 			require.Greater(t, len(text), tool.MaxErrorBody-100)
-			require.True(t, strings.HasSuffix(text, "ä … (cut)"), "whole runes: %q", text[len(text)-20:])
+			require.Regexp(t, "ä\n… [0-9]+ bytes left out …\nä", text, "whole runes")
+			head, tail, _ := strings.Cut(text, "\n… ")
+			require.InDelta(t, len(head), len(tail), 100, "beginning and end alike")
 			require.Less(t, len(object.Message), 5000)
 		})
 	}
@@ -147,7 +149,7 @@ func TestAToolThatEndsItsGoroutineFails(t *testing.T) {
 		return interpreter.ToolResult{}, nil
 	}, interpreter.ToolInput{})
 
-	require.Contains(t, tooltest.ErrorObject(t, err).Message, "ended without an answer")
+	require.Contains(t, tooltest.ErrorObject(t, err).Message, "ended without a result")
 }
 
 // A tool that does not look at its context is left behind.
@@ -192,16 +194,16 @@ func TestResultsThatTemporalRefusesAreErrors(t *testing.T) {
 			return interpreter.ToolResult{Data: expression.Of(strings.Repeat("x", n))}, nil
 		}
 	}
-	// {"data":"…"} is 11 bytes beside the text.
-	_, err := callProbe(t, gives(interpreter.MaxInlinePayload-11), interpreter.ToolInput{})
+	const beside = len(`{"data":"","meta":{"rows":{}}}`)
+	_, err := callProbe(t, gives(interpreter.MaxInlinePayload-beside), interpreter.ToolInput{})
 	require.NoError(t, err)
 
-	_, err = callProbe(t, gives(interpreter.MaxInlinePayload-10), interpreter.ToolInput{Step: "fetch"})
+	_, err = callProbe(t, gives(interpreter.MaxInlinePayload-beside+1), interpreter.ToolInput{Step: "fetch"})
 	object := tooltest.ErrorObject(t, err)
 
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
 	require.EqualValues(t, "final", object.Class)
-	require.Contains(t, object.Message, `step "fetch": the result of one attempt is 1900001 bytes of JSON, the limit is 1900000`)
+	require.Contains(t, object.Message, `step "fetch": the result of one attempt has 1900001 bytes of JSON, the limit is 1900000`)
 }
 
 func probeActivity(t *testing.T, f toolFunc) activities.ActivityFunc {

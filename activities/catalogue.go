@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities/file"
 	"reprise/activities/http"
+	"reprise/activities/keeper"
 	"reprise/activities/memory"
 	playbooktool "reprise/activities/playbook"
 	"reprise/activities/postgres"
@@ -23,10 +24,10 @@ import (
 	"reprise/activities/sqlite"
 	"reprise/activities/tool"
 	"reprise/activities/webhook"
-	"reprise/internal/base/slots"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // ActivityFunc is the signature of every tool activity.
@@ -50,15 +51,15 @@ type Catalogue struct {
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
-	states     *slots.ByKey // of each group of states
+	states     *keeper.States
 
 	functions sync.Once // fills byName
 	byName    map[string]measuredFunc
 }
 
 var (
-	_ playbook.Tools        = (*Catalogue)(nil)
-	_ playbook.CodeCompiler = (*Catalogue)(nil)
+	_ playbook.Tools     = (*Catalogue)(nil)
+	_ check.CodeCompiler = (*Catalogue)(nil)
 )
 
 // NewCatalogue returns the tools that come with Reprise. It opens nothing:
@@ -67,7 +68,7 @@ func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	c := &Catalogue{
 		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
-		memory: memory.NewPool(res.Payloads.AnswersBytes), states: slots.New(statesOfOne, 0),
+		memory: memory.NewPool(res.Payloads.AnswersBytes), states: keeper.NewStates(),
 	}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one
@@ -111,7 +112,7 @@ func (c *Catalogue) Register(added tool.Tool) error {
 	spec := added.Spec()
 	switch _, writes := added.(tool.Writer); {
 	case !toolName.MatchString(spec.Name):
-		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
+		return fmt.Errorf("register tool %q: a name must consist of lower-case letters, digits and _, and start with a letter", spec.Name)
 	case spec.Name == playbook.WorkbookTool, interpreter.IsServiceActivity(spec.Name):
 		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
 	case c.tools[spec.Name] != nil:
@@ -134,7 +135,7 @@ func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
 
 // Compile reads the codes of a playbook without running them. It gives nothing where
 // playbooks may run none, where there is no Python, and where the time is not enough.
-func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
+func (c *Catalogue) Compile(codes []string) []*check.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil
 	}
@@ -176,10 +177,10 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 
 // around is a tool with what is around it.
 func (c *Catalogue) around(activity string, run attempt) attempt {
-	if c.res.Around == nil {
-		return run
+	if c.res.Around != nil {
+		run = attempt(c.res.Around(activity, ActivityFunc(run)))
 	}
-	return attempt(c.res.Around(activity, ActivityFunc(run)))
+	return counting(run)
 }
 
 // limited puts the attempts of a function under the operator's rate limits.

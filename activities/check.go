@@ -12,10 +12,11 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
-// Bounds of what goes to the history without a payload store.
+// Bounds of a CheckResult, which is in the history of each run even where there is a payload store.
 const (
 	maxProblems = 64 << 10  // bytes of text
 	maxWarnings = 100       // of at most MaxMessage bytes each
@@ -41,8 +42,8 @@ func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interp
 			Count:    1,
 		}
 	}
-	files := playbook.NewFiles(c.fileOf(in.Files))
-	book, found := playbook.Validate(file, c, playbook.CheckOptions{Workload: workload, Limits: c.res.Limits, Files: files})
+	files := check.NewFiles(c.fileOf(in.Files))
+	book, found := check.Validate(file, c, check.Options{Workload: workload, Limits: c.res.Limits, Files: files})
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recorded(files, in.Files)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
@@ -53,8 +54,8 @@ func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interp
 	}
 	if size := interpreter.EncodedSize(result.Files); size > maxRecorded && result.Count == 0 {
 		result.Files = nil
-		result.Problems = fmt.Sprintf("%s: the playbooks that it names are %d bytes, more than the %d that a run can record; "+
-			"run the largest by path", in.Name, size, maxRecorded)
+		result.Problems = fmt.Sprintf("%s: the playbooks that it runs have %d bytes, and a run can record %d; "+
+			"run the largest one by path", in.Name, size, maxRecorded)
 		result.Count = 1
 	}
 	if wanted := in.Partition; wanted != nil && result.Count == 0 {
@@ -66,18 +67,22 @@ func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interp
 			result.Identity = book.Identity()
 		}
 	}
-	var warnings []string
-	for _, warning := range found.Warnings() {
+	result.ValidationWarnings = bounded(lists.Map(found.Warnings(), func(warning source.Diagnostic) string {
 		warning.Severity = source.Error // the list says that they are warnings
-		warnings = append(warnings, warning.String())
-	}
+		return warning.String()
+	}))
 	if result.Count == 0 {
-		warnings = append(warnings, c.res.RateLimits.warnings(book)...)
-	}
-	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		result.Warnings = append(result.Warnings, tool.CutText(warning, tool.MaxMessage))
+		result.Warnings = bounded(c.res.RateLimits.warnings(book))
 	}
 	return book, result
+}
+
+// bounded are the first warnings, each cut to a length, so that they fit into the history.
+func bounded(warnings []string) []string {
+	if len(warnings) == 0 {
+		return nil
+	}
+	return lists.Map(warnings[:min(len(warnings), maxWarnings)], func(warning string) string { return tool.CutText(warning, tool.MaxMessage) })
 }
 
 // CheckRun is Check for a run that begins: it also finds out whether this worker has the connections that

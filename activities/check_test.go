@@ -29,7 +29,7 @@ func TestCheckAcceptsAGoodPlaybook(t *testing.T) {
 		map[string]any{"api": "http://localhost"})
 
 	require.Equal(t, interpreter.CheckResult{
-		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload},
+		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload, RetriesTables: true},
 	}, result)
 }
 
@@ -45,15 +45,17 @@ func TestCheckGivesAllProblemsWithTheirPlace(t *testing.T) {
 	require.Contains(t, result.Problems, "^")
 }
 
-// TestCheckTellsWarningsOnce: whoever shows one says that it is one.
-func TestCheckTellsWarningsOnce(t *testing.T) {
+// TestWarningsOfValidationAreApart: they are no warnings of the run's result, which would change with each warning that
+// validation learns. Whoever shows one says that it is one.
+func TestWarningsOfValidationAreApart(t *testing.T) {
 	t.Parallel()
 
 	result := checkAtTheDoor(t, head+"workflow:\n  - {step: start, tool: http, url: x, retry: {max_attempts: 2, retry_when: error.status == 503}}\n", nil)
 
 	require.Empty(t, result.Problems)
-	require.NotEmpty(t, result.Warnings)
-	require.Regexp(t, `^p\.yaml:5:\d+: this is an older form of retry`, result.Warnings[0])
+	require.Empty(t, result.Warnings)
+	require.NotEmpty(t, result.ValidationWarnings)
+	require.Regexp(t, `^p\.yaml:5:\d+: this is an older form of retry`, result.ValidationWarnings[0])
 }
 
 func TestCheckRefusesAWorkloadThatIsNoMap(t *testing.T) {

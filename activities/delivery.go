@@ -67,12 +67,11 @@ func (w deliveryState) next(n int, announces bool) deliveryState {
 }
 
 // mostReceived is how many workers may be lost while they read the answer to one
-// request.
+// request: an answer that kills its reader would else kill one worker after the other.
 const mostReceived = 2
 
-// spent reports whether there have been so many deliveries that there is to be
-// no other. lost is how often the request was lost before this attempt
-// (interpreter.ToolInput): then one worker more is enough.
+// spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
+// many attempts of the same request have already lost their workers (interpreter.ToolInput); one more is enough then.
 func (w deliveryState) spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
 
 // end is the failure of an attempt whose workers are lost, nil where it may be
@@ -94,7 +93,7 @@ func (w deliveryState) lost(before int) *interpreter.ErrorObject {
 	}
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Type: interpreter.TypeStopped,
-		Message: fmt.Sprintf("the attempt was cut %d times by a worker that stopped", w.Cut),
+		Message: fmt.Sprintf("the attempt was interrupted %d times by a stopping worker", w.Cut),
 	}
 }
 
@@ -245,10 +244,10 @@ func withdrawn(err error) bool {
 // errReleased is the cause of an attempt that ends before it has begun, and
 // errCut that of one that did not end in time, because the worker stops.
 var (
-	errReleased = errors.New("the worker stopped before the attempt began; another one makes it")
-	errCut      = errors.New("the worker stopped during the attempt; another one makes it again")
+	errReleased = errors.New("the worker stopped before the attempt started; another worker makes it")
+	errCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
 	// errStopped is the end of a Drive whose worker stops.
-	errStopped = errors.New("the worker stopped; another one continues from here")
+	errStopped = errors.New("the worker stopped; another worker continues from here")
 )
 
 // beginning is the point from which on an attempt may have acted. What it waits

@@ -200,7 +200,7 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
 		Result: tooltest.Value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
 	}, "file"))
-	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
 	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl"))
 }
 
@@ -216,7 +216,7 @@ func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
 	close(s.stop)
 
 	_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
-	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
 	require.False(t, called)
 }
 
@@ -321,15 +321,15 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 		lost        int // before this attempt
 		says, class string
 	}{
-		"lost": {activities.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "dispatched 4 times and its worker was lost each time", "retryable"},
-		"cut":  {activities.DeliveryState{Delivery: 21, Cut: 21}, 0, "cut 21 times by a worker that stopped", "retryable"},
+		"lost": {activities.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "dispatched 4 times, and its worker was lost each time", "retryable"},
+		"cut":  {activities.DeliveryState{Delivery: 21, Cut: 21}, 0, "interrupted 21 times by a stopping worker", "retryable"},
 		"it takes too much in": {
-			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last of them while it read the answer", "final",
+			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last one while it read the response", "final",
 		},
 		"in a batch, and alone": {
-			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last of them while it read the answer", "final",
+			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last one while it read the response", "final",
 		},
-		"lost again": {activities.DeliveryState{Delivery: 1, Begun: true}, 1, "was made again, and has lost another one", "final"},
+		"lost again": {activities.DeliveryState{Delivery: 1, Begun: true}, 1, "was repeated, and lost another worker", "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -539,5 +539,5 @@ func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
 	_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
 		TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of("http://127.0.0.1:1/")},
 	}, "http"))
-	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
 }

@@ -100,7 +100,7 @@ func (d *hosting) lost() error {
 	object := d.delivery.state.lost(lostBefore(d.in))
 	if len(d.delivery.state.Received) > 0 {
 		d.countReceived()
-		object.Message = "a worker was lost while it read an answer; the calls are made one at a time"
+		object.Message = "a worker was lost while it read a response; the calls are now made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)},
@@ -315,6 +315,7 @@ func (p *progress) hold(i int, driven call.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.put(i, driven, encoded)
+	p.fresh = slices.DeleteFunc(p.fresh, func(set int) bool { return set == i }) // by which it was before
 }
 
 // setStep shows how far the call of a step has come.

@@ -59,7 +59,7 @@ func (d *hosting) start(ctx context.Context) error {
 			h.forget = carried.State.Written
 		}
 		done := d.progress.of(i)
-		if h.done = done.Result != nil || done.Outcome != nil; h.done {
+		if h.done = done.Result != nil; h.done {
 			d.tally.count(done.Result)
 			continue
 		}
@@ -68,9 +68,14 @@ func (d *hosting) start(ctx context.Context) error {
 			return err
 		}
 		h.mark = h.call.View().Mark()
-		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
+		switch state := done.State; {
+		case state == nil, state.Written < h.call.View().Written: // what was written since is in a ledger alone
+		case done.Outcome != nil:
+			h.done = true
+			d.progress.set(i, done)
+		case state.Attempts > h.call.View().Attempts:
 			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
-				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
+				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: state,
 			}, random).Watch(observer)
 			h.sure = false // a run that is stopped loses its heartbeats
 		}
@@ -100,6 +105,7 @@ func (h *hostedCall) showProgress() {
 	if h.in.Calls[h.at].Index == nil {
 		h.progress.setStep(interpreter.HostedStep{
 			Step: h.in.Task.Step, Visit: h.in.Task.Visit, At: now.UTC(), Incremental: h.call.View().Incremental().Record(),
+			Rows: h.call.View().Rows(),
 		})
 	}
 	if now.Sub(h.shownAt) >= progressInterval {
@@ -206,7 +212,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	return size, nil
 }
 
-// here is the call as it is now.
+// here returns the call to the workflow in its present state.
 func (h *hostedCall) here() call.Driven {
 	state := h.call.View().Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
@@ -246,10 +252,8 @@ func (d *hosting) log(call *call.Call) {
 // so that large pages do not gather in one activity.
 const maxPageBytes = 300_000
 
-// yield leaves the call to the workflow as it is: behind an attempt in the
-// form of what was before and the outcome, which takes the least room. An
-// outcome that cannot travel is left out, and the workflow makes that attempt
-// again, alone.
+// yield returns the call to the workflow. After an attempt that is the state before it plus its outcome, the smallest form. An
+// outcome that is too large is left out, and the workflow makes that attempt again in an activity of its own.
 func (h *hostedCall) yield() call.Driven {
 	if h.outcome == nil {
 		return h.here()
@@ -328,7 +332,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
 		input = s.of.prepare(input)
-		if s.note = s.of.noteFor(input); s.note == nil {
+		if s.note = s.of.noteFor(input, s.sink.View().Warnings()); s.note == nil {
 			return sinkFirst, nil
 		}
 	}
@@ -386,7 +390,7 @@ func (h *hostedCall) prepare(in interpreter.ToolInput) interpreter.ToolInput {
 	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
 	}
-	unprepared := in
+	unprepared := h.ofRun(in) // a write may note whose it is
 	in.Prepared = sync.OnceValue(func() any { return preparer.Prepare(unprepared) })
 	go func() {
 		defer func() { _ = recover() }() // the write panics as well, where that is reported
@@ -396,13 +400,13 @@ func (h *hostedCall) prepare(in interpreter.ToolInput) interpreter.ToolInput {
 }
 
 // noteFor is the note of the write that is due, nil where its sink takes none or
-// there is too much to note.
-func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry {
+// there is too much to note. warnings are those of the sink's call.
+func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
-	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
+	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.Given(), h.clock.now())
 	if err != nil {
 		return nil
 	}
@@ -468,14 +472,19 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 	}
 	h.delivery.returned(ctx, false)
 	if away := h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, errReleased) || away < recallPatience {
-		return deliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
+		return deliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
 	}
 	return err
 }
 
 // attempt makes one attempt of a call; see Catalogue.attempt.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (madeAttempt, resultSize, error) {
+	return d.catalogue.attempt(ctx, d.ofRun(input))
+}
+
+// ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.
+func (d *hosting) ofRun(input interpreter.ToolInput) interpreter.ToolInput {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.Brief()
-	return d.catalogue.attempt(ctx, input)
+	return input
 }

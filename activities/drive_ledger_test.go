@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,39 @@ func TestDriveFollowsTheLedger(t *testing.T) {
 			if told {
 				require.Equal(t, []string{"a/4", "a/5", "a/6"}, second.asked)
 			}
+		})
+	}
+}
+
+// TestDriveFollowsTheLedgerBehindAHeartbeat: what ledgers hold counts, not a heartbeat from before these writes, however many attempts
+// that has. Two workers that were lost have left both: one was frozen, and wrote while the other one asked in vain.
+func TestDriveFollowsTheLedgerBehindAHeartbeat(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]*interpreter.Outcome{
+		"attempts": nil, "an answer": {Data: map[string]any{"more": true, "rows": []any{"stale 2"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := driveInput(perItem, perPage, "a")
+			first := lost(t, in)
+			book, step, err := in.Task.Load()
+			require.NoError(t, err)
+			stale := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
+			now := time.Now()
+			stale.Next(now)
+			stale.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{"first 1"}}}, now)
+			stale.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, now)
+			state := stale.View().Snapshot()
+			state.Attempts = 9
+			require.Equal(t, 1, state.Written)
+
+			second := &player{answer: moving("second ", 6), notes: first.notes}
+			stage := newStage(t, second, activities.Resources{})
+			stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &state, Outcome: outcome}}})
+			driven := stage.drive(in)[0]
+			require.NotNil(t, driven.Result)
+			require.Equal(t, []any{"first 1", "first 2", "first 3", "second 4", "second 5", "second 6"}, driven.Result.Data.Data)
+			require.Equal(t, []string{"a/4", "a/5", "a/6"}, second.asked)
 		})
 	}
 }

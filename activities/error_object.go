@@ -86,11 +86,14 @@ func maskedBody(body any, secrets *tool.Secrets) any {
 	if body == nil {
 		return nil
 	}
-	return cutBody(secrets.Value(cutBody(body, beyond*tool.MaxErrorBody, cutOff)), tool.MaxErrorBody, tool.CutText)
+	return cutBody(secrets.Value(cutBody(body, mostMasked, cutOff)), tool.MaxErrorBody, tool.CutEnds)
 }
 
-// cutBody keeps a body of at most limit bytes as it is and turns a
-// longer one into the beginning of its text.
+// mostMasked is how much of a body is read for secrets before it is cut, so that its end is kept too. Of a longer one the
+// end is lost: there, masking would not know a piece of a secret.
+const mostMasked = 256 << 10
+
+// cutBody keeps a body of at most limit bytes as it is and turns a longer one into text, which it cuts.
 func cutBody(body any, limit int, cut func(string, int) string) any {
 	if body == nil {
 		return nil

@@ -62,6 +62,3 @@ func (c *Catalogue) KeepsLedger(name string) bool {
 func (c *Catalogue) StateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	return c.stateAfter(ctx, waited, in)
 }
-
-// HoldsState is holdsState.
-var HoldsState = holdsState

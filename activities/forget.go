@@ -23,7 +23,7 @@ func (c *Catalogue) Forget(ctx context.Context, in call.ForgetInput) error {
 	defer stop()
 	for _, place := range c.notedBy(in) {
 		if err := c.ForgetNotes(ctx, place.input, place.calls, in.Again); err != nil {
-			tool.Logger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
+			tool.Logger(ctx, c.res.Logger, place.input).Warn("entries of a ledger could not be deleted", "error", err)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func newGate(logger *slog.Logger) *pauseGate {
 
 // paused is the end of an attempt that must not begin now.
 func paused(by interpreter.Hold) error {
-	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made once it is resumed"}
+	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }
 
 // holding is what may hold an attempt: little enough to be kept beside it.
@@ -59,7 +59,7 @@ func (g *pauseGate) pass(ctx context.Context, by holding) (interpreter.Control, 
 func (g *pauseGate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	control, err := g.controls.of(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
 	if err != nil && ctx.Err() == nil {
-		g.logger.Warn("cannot query whether a run is paused; the last known answer counts", "run", workflowID, "error", err)
+		g.logger.Warn("cannot query whether a run is paused; using the last known answer", "run", workflowID, "error", err)
 	}
 	return control
 }

@@ -35,7 +35,7 @@ const root = "reprise/activities"
 // shared are the packages that tools build on, with those of them that each may
 // import. Every other folder is a tool.
 var shared = map[string][]string{
-	"tool": {}, "memory": {"tool"}, "sqltool": {"memory", "tool"}, "format": {"memory", "tool"},
+	"tool": {}, "memory": {"tool"}, "keeper": {"tool"}, "sqltool": {"memory", "tool"}, "format": {"memory", "tool"},
 }
 
 // importing are the packages of this folder with what they import.

@@ -62,7 +62,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 		case time.Now().After(until):
 			return &tool.Error{
 				Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Err: err,
-				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
+				Message: fmt.Sprintf("step %q: the attempt was not started, because its result could not be stored: %v", in.Step, err),
 			}
 		}
 		if err := waitWithHeartbeats(ctx, wait, heartbeat); err != nil {
@@ -161,7 +161,7 @@ func (k *outcomeKeeper) keep(ctx context.Context, result any) (*commonpb.Payload
 	if failure == nil {
 		return value, nil
 	}
-	activity.GetLogger(ctx).Error("the payload store did not take the outcome of an activity", "error", failure)
+	activity.GetLogger(ctx).Error("the payload store refused the outcome of an activity", "error", failure)
 	if len(value.GetData()) > interpreter.MaxInlinePayload {
 		if result, err = unkept(result, failure); err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func (b *beats) repeat(ctx context.Context) {
 func unkept(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
-		Message: tool.CutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), tool.MaxMessage),
+		Message: tool.CutText("the attempt was made, but its outcome could not be stored: "+reason.Error(), tool.MaxMessage),
 	}
 	output, many := result.(call.DriveOutput)
 	if !many {

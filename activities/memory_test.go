@@ -70,7 +70,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 		return true
 	}, testenv.Within(time.Minute), time.Millisecond)
 	require.Equal(t, [2]string{"timeout", "retryable"}, [2]string{string(object.Kind), string(object.Class)})
-	require.Contains(t, object.Message, "it waited for memory, which other attempts of its worker had (REPRISE_MAX_ANSWERS_BYTES)")
+	require.Contains(t, object.Message, "it waited for memory that other attempts of its worker used (REPRISE_MAX_ANSWERS_BYTES)")
 
 	result, err := get("/small", 100)
 	require.NoError(t, err)

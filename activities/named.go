@@ -12,6 +12,7 @@ import (
 	"reprise/internal/base/bookshelf"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // fileOf gives the playbooks that a run names: those that it has, and by name those
@@ -24,12 +25,12 @@ func (c *Catalogue) fileOf(given map[string]string) func(name string) ([]byte, e
 		if file, named := strings.CutPrefix(name, playbook.NamedScheme); named {
 			return ReadNamed(c.res.Playbooks, file)
 		}
-		return nil, fmt.Errorf("the run was started without the file %q, which starter takes along", name)
+		return nil, fmt.Errorf("the run was started without the file %q, which starter would send with it", name)
 	}
 }
 
 // recorded are the playbooks that were read from the worker's folder, sorted.
-func recorded(files *playbook.Files, given map[string]string) []interpreter.RecordedFile {
+func recorded(files *check.Files, given map[string]string) []interpreter.RecordedFile {
 	var found []interpreter.RecordedFile
 	texts := files.Texts()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 	checked, err := c.Check(ctx, interpreter.CheckInput{
 		Name: task.Name, Source: script.Source, Workload: task.Data.Workload, Files: script.Files,
 	})
-	answer := interpreter.PlanAnswer{Problems: checked.Problems, Count: checked.Count, Warnings: checked.Warnings}
+	answer := interpreter.PlanAnswer{Problems: checked.Problems, Count: checked.Count, Warnings: slices.Concat(checked.ValidationWarnings, checked.Warnings)}
 	if err != nil || checked.Count > 0 {
 		return answer, err
 	}
@@ -67,6 +68,9 @@ func (c *Catalogue) mask(steps []interpreter.StepPlan) {
 	for i := range steps {
 		step := &steps[i]
 		mask(&step.Request, &step.Problem, &step.Unsampled)
+		for j := range step.Warnings {
+			mask(&step.Warnings[j])
+		}
 		for j := range step.States {
 			state := &step.States[j]
 			mask(&state.State, &state.Problem)
@@ -81,7 +85,7 @@ func (c *Catalogue) mask(steps []interpreter.StepPlan) {
 				continue
 			}
 			for k := range sink.Table.DDL {
-				mask(&sink.Table.DDL[k])
+				mask(&sink.Table.DDL[k].Statement)
 			}
 		}
 	}
@@ -219,6 +223,9 @@ func (s *stepPlanner) sink(
 	s.known[key] = len(s.plan.Sinks)
 	plan := interpreter.SinkPlan{Place: target.Input.Place, Tool: target.Input.Tool, Auth: target.Input.Auth, Unknown: target.Unknown}
 	plan.Target = targetText(target)
+	if !target.Sink.Action.OwnRetry && s.book.RetriesTable(target.Sink, target.Input.Tool) {
+		plan.Attempts = playbook.TableAttempts
+	}
 	if target.ByElement && element != nil {
 		plan.Element = *element
 	}
@@ -329,7 +336,7 @@ func (s *stepPlanner) unsampled(format string, args ...any) {
 // below plans the playbook that the step runs, by the request of its call.
 func (s *stepPlanner) below(ctx context.Context, of *call.Call, in interpreter.ToolInput) {
 	if s.depth == mostPlannedRuns {
-		s.plan.Unknown = "plans follow playbooks that run others no deeper than here"
+		s.plan.Unknown = "the plan follows playbooks no deeper than here"
 		return
 	}
 	callee, failure := of.Config().Callee(in, s.files)

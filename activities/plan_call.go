@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities/keeper"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -24,7 +25,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	if home := s.book.StateHome(s.step); home != nil {
 		for _, target := range of.Config().Targets(s.now) {
 			if target.Sink == home && target.Unknown != "" {
-				plan.KeptBy, plan.Problem = target.Input.Tool, "where it is kept is not known: "+target.Unknown
+				plan.KeptBy, plan.Problem = target.Input.Tool, "its location is unknown: "+target.Unknown
 				s.plan.States = append(s.plan.States, plan)
 				return nil
 			}
@@ -48,7 +49,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 		s.plan.States = append(s.plan.States, plan)
 		return nil
 	}
-	holders, _, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
+	holders, _, err := keeper.HoldersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
 	if err != nil {
 		plan.Problem = problemOf(err)
 	}
@@ -71,9 +72,9 @@ func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incre
 		if prefix == "" {
 			return nil, nil
 		}
-		states, _, err = statesOfGroups(ctx, prefix)
+		states, _, err = keeper.StatesOfGroups(ctx, prefix)
 	} else {
-		states, err = s.catalogue.keeperOf(at.Place, at.Group).states(ctx, prefix)
+		states, err = s.catalogue.storeOf(at.Place, at.Group).States(ctx, prefix)
 	}
 	if at.Name != "" {
 		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })
@@ -130,7 +131,7 @@ func problemOf(err error) string {
 func (s *stepPlanner) drive(
 	ctx context.Context, of *call.Call, kept map[string]incremental.State, first bool,
 ) map[string]interpreter.ToolInput {
-	written, made := map[string]interpreter.ToolInput{}, false
+	written, made, cut := map[string]interpreter.ToolInput{}, false, false
 	for ctx.Err() == nil {
 		switch command := of.Next(s.now); command.Kind {
 		case call.DoState:
@@ -140,6 +141,7 @@ func (s *stepPlanner) drive(
 		case call.DoAttempt:
 			if made {
 				of.EndHere(s.now)
+				cut = true
 				continue
 			}
 			if made = s.attempt(ctx, of, command.Input, first); !made {
@@ -155,6 +157,9 @@ func (s *stepPlanner) drive(
 		case call.DoFinish:
 			if first && command.Result.Failed() && s.plan.Problem == "" {
 				s.plan.Problem = command.Result.Error.Message
+			}
+			if first && !cut {
+				s.plan.Warnings = command.Result.Warnings
 			}
 			return written
 		default:
@@ -206,7 +211,7 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 	case !s.sample:
 		return false
 	case !traits.Requests || !strings.EqualFold(sent.Method(false), http.MethodGet):
-		s.unsampled("only GET of tool http is requested for a sample")
+		s.unsampled("for a sample, only GET requests of tool http are made")
 		return false
 	case s.step.Secret:
 		s.unsampled("the result of the step is secret")

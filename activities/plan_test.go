@@ -101,10 +101,10 @@ workflow:
 	pages := answer.Steps[0]
 	require.True(t, pages.Sampled)
 	require.Equal(t, "GET "+server.URL+"/pages?token=***", pages.Request)
-	require.Equal(t, []string{`CREATE TABLE IF NOT EXISTS "pages" ("id" bigint, "of ***" text)`}, pages.Sinks[0].Table.DDL)
+	require.Equal(t, []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: `CREATE TABLE IF NOT EXISTS "pages" ("id" bigint, "of ***" text)`}}, pages.Sinks[0].Table.DDL)
 	require.Contains(t, pages.Sinks[1].Problem, "connect")
 	require.Equal(t, "the result of step fetch decides what is requested", answer.Steps[2].Unsampled)
-	require.Equal(t, "only GET of tool http is requested for a sample", answer.Steps[3].Unsampled)
+	require.Equal(t, "for a sample, only GET requests of tool http are made", answer.Steps[3].Unsampled)
 	require.Equal(t, "the result of the step is secret", answer.Steps[4].Unsampled)
 	encoded, err := json.Marshal(answer)
 	require.NoError(t, err)

@@ -30,7 +30,9 @@ type Resources struct {
 	// Connections finds the URL behind a connection's name; nil asks the
 	// environment (EnvConnections).
 	Connections tool.ConnectionResolver
-	HTTP        HTTPOptions
+	// Confine refuses what PostgreSQL is not to be asked for; nil refuses nothing.
+	Confine func(interpreter.ToolInput) error
+	HTTP    HTTPOptions
 	// AllowPython lets playbooks run Python code with the worker's rights.
 	AllowPython bool
 	// CheckPython may refuse code in the activity that would run it; nil allows
@@ -130,7 +132,7 @@ func (res Resources) withDefaults() Resources {
 // forTools is what tools get of it.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 	}
 }

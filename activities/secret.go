@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 )
 
@@ -42,7 +43,7 @@ func (res Resources) secretly(run attempt) attempt {
 			return run(ctx, in)
 		}
 		if res.SecretKeys == nil {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q is secret: its result is encrypted, and this worker has no key for that; "+
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q is secret: its result is encrypted, and this worker has no key for it; "+
 				"set %s in the worker's environment (%s)", in.Step, seal.Variable, seal.Advice)
 		}
 		result, err := run(ctx, in)
@@ -65,13 +66,13 @@ func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, resul
 		return interpreter.ToolResult{}, tool.Errorf("step %q: the secret result cannot be written as JSON", in.Step)
 	}
 	if len(encoded) > maxSecretBytes {
-		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result is %d bytes of JSON, the limit is %d; "+
-			"what is no secret belongs into a step of its own", in.Step, len(encoded), maxSecretBytes)
+		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d bytes of JSON, the limit is %d; "+
+			"fetch data that is not secret in a separate step", in.Step, len(encoded), maxSecretBytes)
 	}
 	texts := secretTexts(result.Data.Data)
 	if len(texts) > maxSecretTexts {
 		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
-			"what is no secret belongs into a step of its own", in.Step, len(texts), maxSecretTexts)
+			"fetch data that is not secret in a separate step", in.Step, len(texts), maxSecretTexts)
 	}
 	tool.Conceal(ctx, res.Secrets, texts)
 	text, err := res.SecretKeys.Seal(encoded, sealPlace(in.Secret.Run, in.Step))
@@ -119,7 +120,7 @@ func (res Resources) open(in interpreter.ToolInput, step, text string) (any, err
 	encoded, err := res.SecretKeys.Open(text, sealPlace(in.Secret.Run, step))
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
-			"%s of each worker must have the key, also an older one behind a comma", in.Step, step, err, seal.Variable)
+			"%s of each worker must have the key; older keys follow after a comma", in.Step, step, err, seal.Variable)
 	}
 	value, err := expression.Decode(encoded)
 	if err != nil {
@@ -147,7 +148,7 @@ func secretTexts(v any) []string {
 			}
 		case map[string]any:
 			for key, item := range v {
-				if secrets.LooksSecret(key) {
+				if credential.Looks(key) {
 					add(key)
 				}
 				walk(item)
@@ -168,13 +169,13 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 	}
 	first, err := url.Parse(in.Origin)
 	if err != nil {
-		return tool.ConfigErrorf("step %q: the call began at a URL that cannot be read", in.Step)
+		return tool.ConfigErrorf("step %q: the call started at a URL that cannot be parsed", in.Step)
 	}
 	target, err := url.Parse(strings.TrimSpace(expression.Text(in.Fields["url"].Data)))
 	if err != nil || target.Host == "" || tool.SameHost(first, target) {
 		return nil // http says what is wrong, or completes a path with the host of its connection
 	}
-	return tool.ConfigErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
+	return tool.ConfigErrorf("step %q: the call started at %s, and the secret results that it uses are not sent to %s",
 		in.Step, in.Origin, tool.Origin(target))
 }
 
@@ -220,6 +221,6 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 	}
 	return &tool.Error{
 		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final, Answer: answer,
-		Message: message + "; as the step is secret, nothing is kept of what the other side said",
+		Message: message + "; the response is not kept, because the step is secret",
 	}
 }

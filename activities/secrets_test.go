@@ -93,7 +93,7 @@ func TestConnectionsThatAreWrittenOtherwise(t *testing.T) {
 	} {
 		object := tooltest.ErrorObject(t, call(connection, "api"))
 		require.True(t, object.Final, connection)
-		require.Contains(t, object.Message, `connection "api" is not one that http can use`)
+		require.Contains(t, object.Message, `connection "api" cannot be used by http`)
 		require.NotContains(t, object.Message, "123456")
 	}
 

@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -229,7 +230,12 @@ func TestABrowserAfterRebinding(t *testing.T) {
 // TestABrowserShowsTheWebUI: with a key too, which the user need not type.
 func TestABrowserShowsTheWebUI(t *testing.T) {
 	t.Setenv(keyVariable, "k-123")
+	const path = "/below/here"
+	t.Setenv(uiPathVariable, path)
+	socket := filepath.Join(privateFolder(t), "ui")
+	t.Setenv(uiSocketVariable, socket)
 	p := startProcess(t, "--port", "0")
+	page := "http://127.0.0.1:" + serveAt(t, "127.0.0.1:0", leadTo(socket)) + path
 	c, err := client.DialContext(t.Context(), client.Options{
 		HostPort: p.server, Credentials: client.NewAPIKeyStaticCredentials("k-123"),
 		ConnectionOptions: client.ConnectionOptions{TLSDisabled: true},
@@ -240,7 +246,7 @@ func TestABrowserShowsTheWebUI(t *testing.T) {
 	require.NoError(t, err)
 	shown := ""
 	for range 5 { // a busy machine may show the page before its list
-		window := browse(t, p.ui+"/namespaces/default/workflows", "--virtual-time-budget=20000", "--dump-dom")
+		window := browse(t, page+"/namespaces/default/workflows", "--virtual-time-budget=20000", "--dump-dom")
 		select {
 		case <-window.exited:
 		case <-time.After(time.Minute):

@@ -37,8 +37,12 @@ Flags:
 
 With a key in the environment variable DEVSERVER_API_KEY, clients must send it as
 their API key (authorization: Bearer KEY); without one there is no authentication.
-Either way, keep it on a loopback address: the web UI asks nobody for the key. It
-and the HTTP API refuse web pages of other sites.
+The web UI asks nobody for the key, so with one it has no port. It is at the Unix
+socket that DEVSERVER_UI_SOCKET names, in a folder of this user alone, below the
+path in DEVSERVER_UI_PATH; whoever serves it on says who may use it.
+
+Either way, keep the server on a loopback address. The web UI on a port and the
+HTTP API refuse web pages of other sites.
 `
 
 const (
@@ -58,6 +62,8 @@ type options struct {
 	headless     bool
 	dbFile       string // empty: in memory
 	key          string // that clients must send; empty: none
+	uiSocket     string // where the web UI is in place of a port
+	uiPath       string // before all paths of the web UI at the socket, such as /temporal
 	namespaces   []string
 	attributes   map[string]enums.IndexedValueType
 	settings     map[string]any

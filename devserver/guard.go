@@ -32,8 +32,8 @@ func (k keyed) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, e
 // browser reaches as well as its user does. It refuses hosts that are not the
 // server's own, so that a name which leads here makes no page one of ours (DNS
 // rebinding), and whatever a page of another origin asks for, except to be led
-// here by a link. A key, if there is one, is added for those who may pass.
-func guard(next http.Handler, ip, key string) http.Handler {
+// here by a link.
+func guard(next http.Handler, ip string) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownHost(r.Host, ip) {
@@ -46,9 +46,6 @@ func guard(next http.Handler, ip, key string) http.Handler {
 		}
 		w.Header().Set("X-Frame-Options", "DENY")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		if key != "" {
-			r.Header.Set("Authorization", bearer(key))
-		}
 		next.ServeHTTP(w, r)
 	})
 }

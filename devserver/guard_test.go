@@ -124,15 +124,7 @@ func TestWithAKeyOnlyThoseWhoKnowItAreServed(t *testing.T) {
 	_, err = wrong.ExecuteWorkflow(t.Context(), start, greetWorkflow, "world")
 	require.ErrorContains(t, err, "unauthorized")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.ui+"/api/v1/namespaces/default/workflows", nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	listed, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(listed), `"keyed"`, "the web UI needs no key")
-
+	require.Empty(t, p.ui, "whoever asks the web UI needs no key, so it has no port")
 	p.stopWith(t, os.Interrupt)
 }
 
@@ -165,7 +157,7 @@ func TestOwnHost(t *testing.T) {
 // TestALinkLeadsHere: the user may follow one from any page, to read.
 func TestALinkLeadsHere(t *testing.T) {
 	t.Parallel()
-	answer := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), loopback, "")
+	answer := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), loopback)
 	for method, want := range map[string]int{http.MethodGet: http.StatusTeapot, http.MethodPost: http.StatusForbidden} {
 		request := httptest.NewRequestWithContext(t.Context(), method, "http://localhost:8233/", nil)
 		request.Header.Set("Sec-Fetch-Site", "cross-site")

@@ -42,10 +42,10 @@ func executable(t *testing.T) string {
 type process struct {
 	cmd    *exec.Cmd
 	server string // host:port
-	ui     string // URL, empty when headless
+	ui     string // URL, empty when it has no port
 }
 
-var announced = regexp.MustCompile(`Server:\s+(\S+)\n(?:UI:\s+(\S+)\n)?`)
+var announced = regexp.MustCompile(`Server:\s+(\S+)\n(?:UI:\s+(http\S+)\n)?`)
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()

@@ -34,7 +34,7 @@ func choosePorts(ctx context.Context, opts options) (ports, error) {
 		{"--port", opts.ip, &chosen.frontend, true},
 		{"--http-port", opts.ip, &chosen.http, opts.httpPort != 0},
 		{"", opts.ip, &chosen.httpInternal, opts.httpPort != 0},
-		{"--ui-port", opts.uiIP, &chosen.ui, !opts.headless},
+		{"--ui-port", opts.uiIP, &chosen.ui, opts.uiPlace() == uiOnPort},
 		{"", loopback, &chosen.history, true},
 		{"", loopback, &chosen.matching, true},
 		{"", loopback, &chosen.worker, true},

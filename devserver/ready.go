@@ -41,9 +41,9 @@ func (s *server) waitReady(ctx context.Context) error {
 	if s.ui == nil {
 		return nil
 	}
-	target = address(reachableIP(s.opts.uiIP), s.ports.ui)
+	network, target := s.uiAddress(reachableIP(s.opts.uiIP))
 	err = poll(ctx, func() error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, target)
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -42,8 +42,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stdout, versionLine())
 		return exitOK
 	}
-	opts.key = os.Getenv(keyVariable)
 	syscall.Umask(private)
+	if err := opts.readEnvironment(os.Getenv); err != nil {
+		_, _ = fmt.Fprintf(stderr, "devserver: %v\n", err)
+		return exitUsage
+	}
 	if err := serve(ctx, opts, stdout, stderr); err != nil {
 		_, _ = fmt.Fprintf(stderr, "devserver: %v\n", err)
 		return exitError

@@ -63,18 +63,19 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 
 // startHTTP starts what browsers can talk to.
 func (s *server) startHTTP(ctx context.Context) error {
-	if !s.opts.headless {
+	if s.opts.uiPlace() != uiNowhere {
 		handler, err := newUI(s.opts, s.ports)
 		if err != nil {
 			return fmt.Errorf("set up the web UI: %w", err)
 		}
-		if s.ui, err = serveHTTP(ctx, address(s.opts.uiIP, s.ports.ui), handler); err != nil {
+		network, at := s.uiAddress(s.opts.uiIP)
+		if s.ui, err = serveHTTP(ctx, network, at, handler); err != nil {
 			return fmt.Errorf("start the web UI: %w", err)
 		}
 	}
 	if s.opts.httpPort != 0 {
 		var err error
-		if s.httpAPI, err = serveHTTP(ctx, address(s.opts.ip, s.ports.http), newHTTPAPI(s.opts, s.ports)); err != nil {
+		if s.httpAPI, err = serveHTTP(ctx, "tcp", address(s.opts.ip, s.ports.http), newHTTPAPI(s.opts, s.ports)); err != nil {
 			return fmt.Errorf("start the HTTP API: %w", err)
 		}
 	}
@@ -84,13 +85,19 @@ func (s *server) startHTTP(ctx context.Context) error {
 func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logger) (temporal.Server, error) {
 	services := temporal.DefaultServices
 	authorizer, claims := authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
+	conf := serverConfig(opts, chosen, store)
 	if opts.key != "" {
+		internode, err := onlyThisProcess()
+		if err != nil {
+			return nil, err
+		}
+		conf.Global.TLS.Internode = internode
 		// The server's own workers know no key; they have a frontend to themselves.
 		services = append(slices.Clip(services), string(primitives.InternalFrontendService))
 		authorizer, claims = authorization.NewDefaultAuthorizer(), keyed{opts.key}
 	}
 	return temporal.NewServer(
-		temporal.WithConfig(serverConfig(opts, chosen, store)),
+		temporal.WithConfig(conf),
 		temporal.ForServices(services),
 		temporal.WithStaticHosts(serviceHosts(opts, chosen)),
 		temporal.WithLogger(logger),
@@ -104,8 +111,15 @@ func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logge
 // for callers that read them.
 func (s *server) announce(w io.Writer) {
 	text := fmt.Sprintf("%s\n\n%-8s %s\n", versionLine(), "Server:", address(displayHost(s.opts.ip), s.ports.frontend))
-	if s.ui != nil {
+	switch s.opts.uiPlace() {
+	case uiOnPort:
 		text += fmt.Sprintf("%-8s http://%s\n", "UI:", address(displayHost(s.opts.uiIP), s.ports.ui))
+	case uiAtSocket:
+		text += fmt.Sprintf("%-8s unix:%s\n", "UI:", s.opts.uiSocket)
+	case uiNowhere:
+		if !s.opts.headless {
+			text += fmt.Sprintf("%-8s none: with a key it has no port, only a socket (%s)\n", "UI:", uiSocketVariable)
+		}
 	}
 	_, _ = io.WriteString(w, text)
 }

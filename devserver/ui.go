@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -44,6 +49,9 @@ func newUI(opts options, chosen ports) (http.Handler, error) {
 	if assets, err = fs.Sub(assets, "local"); err != nil {
 		return nil, err
 	}
+	if assets, err = below(opts.uiPath, assets); err != nil {
+		return nil, err
+	}
 	e := echo.New()
 	e.Use(middleware.Recover(), middleware.Gzip(), middleware.Secure())
 	route.SetHealthRoute(e)
@@ -55,7 +63,63 @@ func newUI(opts options, chosen ports) (http.Handler, error) {
 		return nil, err
 	}
 	route.SetRenderRoute(e, "/")
-	return guard(e, opts.uiIP, opts.key), nil
+	if opts.uiPlace() == uiAtSocket {
+		return http.StripPrefix(opts.uiPath, withKey(e, opts.key)), nil
+	}
+	return guard(e, opts.uiIP), nil
+}
+
+// withKey adds the key, if there is one, to all requests.
+func withKey(next http.Handler, key string) http.Handler {
+	if key == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Authorization", bearer(key))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// below has the pages of the web UI ask for everything below a path. Their policy allows one script
+// by its digest, and the path is in that script.
+func below(path string, assets fs.FS) (fs.FS, error) {
+	if path == "" {
+		return assets, nil
+	}
+	text, err := fs.ReadFile(assets, indexFile)
+	if err != nil {
+		return nil, err
+	}
+	index := strings.NewReplacer(`base: ""`, `base: "`+path+`"`, `"/_app/`, `"`+path+`/_app/`).Replace(string(text))
+	script := inlineScript.FindStringSubmatch(index)
+	if script == nil || !digest.MatchString(index) {
+		return nil, errors.New("its page has no script with a digest")
+	}
+	sum := sha256.Sum256([]byte(script[1]))
+	index = digest.ReplaceAllString(index, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	return rebased{FS: assets, index: []byte(index)}, nil
+}
+
+const indexFile = "index.html"
+
+var (
+	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+	digest       = regexp.MustCompile(`'sha256-[A-Za-z0-9+/=]+'`)
+)
+
+// rebased is the web UI with another first page.
+type rebased struct {
+	fs.FS
+
+	index []byte
+}
+
+// ReadFile reads a file as fs.ReadFile does.
+func (r rebased) ReadFile(name string) ([]byte, error) {
+	if name == indexFile {
+		return r.index, nil
+	}
+	return fs.ReadFile(r.FS, name)
 }
 
 // newHTTPAPI leads to the server's HTTP API, which takes requests for a host
@@ -65,12 +129,12 @@ func newHTTPAPI(opts options, chosen ports) http.Handler {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", address(reachableIP(opts.ip), chosen.httpInternal)
 		r.Out.Host = chosen.httpHost
 	}}
-	return guard(proxy, opts.ip, "")
+	return guard(proxy, opts.ip)
 }
 
 // serveHTTP serves until the server that it returns is closed.
-func serveHTTP(ctx context.Context, at string, handler http.Handler) (*http.Server, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+func serveHTTP(ctx context.Context, network, at string, handler http.Handler) (*http.Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, network, at)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", at, err)
 	}

@@ -135,7 +135,7 @@ func RefusedAnswer(format string, args ...any) error {
 
 // OversizedAnswer is that of one with more bytes than it may have.
 func OversizedAnswer(most int) error {
-	return RefusedAnswer("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
+	return RefusedAnswer("an answer may have %d bytes; store larger data elsewhere, and answer with its location", most)
 }
 
 // Check finds what no answer may hold.
@@ -206,7 +206,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	}
 	form, isMap := exact.Form.Data.(map[string]any)
 	if exact.Form.Data != nil && !isMap {
-		return fmt.Errorf("form is a %s and no map", expression.TypeName(exact.Form.Data))
+		return fmt.Errorf("form must be a map, not a %s", expression.TypeName(exact.Form.Data))
 	}
 	a.Form = form
 	return nil

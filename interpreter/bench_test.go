@@ -15,6 +15,7 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -77,11 +78,11 @@ func (benchTools) Spec(name string) (playbook.ToolSpec, bool) {
 func BenchmarkValidate(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {
 		file := source.NewFile("bench.yaml", []byte(benchPlaybook(n)))
-		_, found := playbook.Validate(file, benchTools{}, playbook.CheckOptions{})
+		_, found := check.Validate(file, benchTools{}, check.Options{})
 		require.Empty(b, found)
 		b.Run(fmt.Sprint(n, " steps"), func(b *testing.B) {
 			for b.Loop() {
-				_, _ = playbook.Validate(file, benchTools{}, playbook.CheckOptions{})
+				_, _ = check.Validate(file, benchTools{}, check.Options{})
 			}
 		})
 	}
@@ -105,7 +106,7 @@ func BenchmarkCheck500(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, found := playbook.Validate(source.NewFile("bench.yaml", text), benchTools{}, playbook.CheckOptions{}); found.HasErrors() {
+		if _, found := check.Validate(source.NewFile("bench.yaml", text), benchTools{}, check.Options{}); found.HasErrors() {
 			b.Fatal(found)
 		}
 	}

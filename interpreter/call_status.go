@@ -28,6 +28,9 @@ type CallStatus struct {
 	Child string `json:"child,omitempty"`
 	// Error is the last one: of the attempt before, where the call has not ended.
 	Error *ErrorObject `json:"error,omitempty"`
+	// Cut says why the call lacks pages though it has succeeded, nil where it does not; that of an iteration is not
+	// that of its loop.
+	Cut *ErrorObject `json:"cut,omitempty"`
 	// SinkErrors are those of CallResult.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
@@ -56,7 +59,11 @@ func (s *CallStatus) After(last *ErrorObject) {
 
 // CallStatus is the status of a call that has ended with the result.
 func (r CallResult) CallStatus() CallStatus {
-	return CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
+	status := CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
+	if r.Cut != nil && r.Cut.Index == nil && !r.Failed() {
+		status.Cut = &r.Cut.Error
+	}
+	return status
 }
 
 // Ended is the status of what has ended with the result.

@@ -37,9 +37,8 @@ func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 	return paths
 }
 
-// Uncaptured lists what the iterations of a step, and the sink and the notices on it,
-// name of earlier steps and vars, but did not name in the origin: a run of the origin
-// has not kept it for them.
+// Uncaptured lists the results and vars that the iterations of a step in book read, with its sink and notices, and did not read in
+// origin, the playbook of the earlier run. That run did not record them, so they cannot be run again from its record.
 func Uncaptured(origin, book *playbook.Playbook, name string) []string {
 	kept := loopPaths(origin, name)
 	var missing []string

@@ -69,8 +69,8 @@ type Hold struct {
 	Recorded bool `json:"recorded,omitempty"`
 }
 
-// Settlement is what people have decided about an item that waits. Kept in workflow
-// history.
+// Settlement is what a person decided about a call that waits or is paused: `retry-now` makes its next attempt at once, `skip` fails
+// it. Kept in workflow history.
 type Settlement struct {
 	// Skip fails the item; else its next attempt is made now.
 	Skip bool `json:"skip,omitempty"`
@@ -123,8 +123,8 @@ const maxControl = 50_000
 // CheckSize refuses what would be more than a run keeps.
 func (c Control) CheckSize() error {
 	if size := EncodedSize(c); size > maxControl {
-		return fmt.Errorf("what is paused and set would take %d bytes with who said it and why, more than the %d that a run keeps; "+
-			"pause the run as a whole, resume steps first, or say it in fewer words", size, maxControl)
+		return fmt.Errorf("the pauses and settings, with their authors and reasons, would have %d bytes, and a run can keep %d; "+
+			"pause the whole run, resume steps first, or give a shorter reason", size, maxControl)
 	}
 	return nil
 }

@@ -108,6 +108,6 @@ func TestControlIsBounded(t *testing.T) {
 		held++
 	}
 	require.Equal(t, 48, held)
-	require.EqualError(t, control.CheckSize(), "what is paused and set would take 50674 bytes with who said it and why, more than the 50000 that a run keeps; "+
-		"pause the run as a whole, resume steps first, or say it in fewer words")
+	require.EqualError(t, control.CheckSize(), "the pauses and settings, with their authors and reasons, would have 50674 bytes, and a run can keep 50000; "+
+		"pause the whole run, resume steps first, or give a shorter reason")
 }

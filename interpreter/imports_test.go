@@ -22,7 +22,7 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
+	"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/playbook/check", "interpreter/queue", "interpreter/ratelimit",
 	"interpreter", "interpreter/retry", "interpreter/call",
 	"interpreter/call/request", "interpreter/call/page", "interpreter/call/sink", "interpreter/call/watermark", "interpreter/call/await",
 }
@@ -41,6 +41,10 @@ var layers = []struct {
 	{
 		"interpreter/source", nil,
 		"positions and diagnostics are the leaf that everything else speaks in",
+	},
+	{
+		"interpreter/credential", nil,
+		"what secrets look like is decided by texts alone",
 	},
 	{
 		"interpreter/expression",
@@ -74,8 +78,13 @@ var layers = []struct {
 	},
 	{
 		"interpreter/playbook",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/cron", "interpreter/yamltree"},
+		[]string{"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/cron", "interpreter/yamltree"},
 		"what the author wrote is read without knowing how it is run",
+	},
+	{
+		"interpreter/playbook/check",
+		[]string{"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/cron", "interpreter/playbook"},
+		"what is wrong is decided by the model, the catalogue of tools and limits, and changes none of them",
 	},
 	{
 		"interpreter/migrate",
@@ -130,7 +139,7 @@ var layers = []struct {
 	{
 		"interpreter/call",
 		[]string{
-			"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit",
+			"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit",
 			"interpreter", "interpreter/retry",
 			"interpreter/call/request", "interpreter/call/page", "interpreter/call/await", "interpreter/call/sink", "interpreter/call/watermark",
 		},
@@ -158,8 +167,8 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect", "internal/base/sleep"}),
-		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, how to wait, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect", "internal/base/sleep", "internal/base/private"}),
+		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, how to wait, which files are the programs' own, and nothing of the workflows that call them",
 	},
 }
 

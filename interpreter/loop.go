@@ -85,6 +85,8 @@ type LoopResult struct {
 	Warnings []string     `json:"warnings,omitempty"`
 	// Incremental is what became of the states of the iterations; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
+	// Rows is what all iterations did to data, those that failed too; nil where nothing was counted.
+	Rows *Rows `json:"rows,omitempty"`
 	// Next is set where a shard of a loop ended before its end, because its
 	// history was long enough: the position in the shard of the first element that
 	// did not start.
@@ -108,6 +110,7 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
+	l.Rows = l.Rows.Plus(result.Meta.Rows)
 	l.Incremental = l.Incremental.withStates(result.Meta.Incremental)
 	if !iteration.Cancelled && !result.Failed() {
 		l.Incremental.addPending(result.Meta.Incremental)
@@ -155,6 +158,7 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	l.Stats.Cancelled = l.Stats.Total - l.Stats.Success - l.Stats.Failed
 	l.Attempts += shard.Attempts
 	l.Pages += shard.Pages
+	l.Rows = l.Rows.Plus(shard.Rows)
 	l.Partial += shard.Partial
 	l.Incomplete += shard.Incomplete
 	l.Incremental = l.Incremental.withStates(shard.Incremental)
@@ -193,7 +197,7 @@ func (l *LoopResult) Warn(warning string) {
 	case n < maxLoopWarnings:
 		l.Warnings = append(l.Warnings, warning)
 	case n == maxLoopWarnings:
-		l.Warnings = append(l.Warnings, "further warnings of iterations are left out; see stats and the child workflows")
+		l.Warnings = append(l.Warnings, "more warnings of iterations are not listed; see the stats and the child workflows")
 	}
 }
 
@@ -314,7 +318,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings, Cut: l.Cut,
 		Meta: CallMeta{
 			Attempts: l.Attempts, Pages: l.Pages, Truncated: l.Stats.Truncated > 0,
-			StartedAt: started, EndedAt: ended, Incremental: l.Incremental,
+			StartedAt: started, EndedAt: ended, Incremental: l.Incremental, Rows: l.Rows,
 		},
 	}
 	switch status {
@@ -379,7 +383,7 @@ func Unwritten(step *playbook.Step) []string {
 	if DeadLetterSink(step) == nil {
 		return nil
 	}
-	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
+	return []string{"its failure is not written to the sink of loop.dead_letter, but starter dead-letters lists it"}
 }
 
 // Text says how far a loop is, and how it has ended, in the same words everywhere: "35

@@ -383,7 +383,7 @@ func TestLoopInShards(t *testing.T) {
 	}
 	require.Len(t, merged.Warnings, 21)
 	require.Equal(t, "w4", merged.Warnings[19])
-	require.Equal(t, "further warnings of iterations are left out; see stats and the child workflows", merged.Warnings[20])
+	require.Equal(t, "more warnings of iterations are not listed; see the stats and the child workflows", merged.Warnings[20])
 }
 
 // TestStatesOfALoop: a loop counts the states of its iterations and names the one that is farthest

@@ -87,6 +87,9 @@ type Outcome struct {
 	Partial bool
 	// Warnings are said of a success, behind the name of the step. They are not kept.
 	Warnings []string
+	// Rows is what a run of another playbook did to data that the attempt was, whether it failed or not; of other attempts Meta has it. It
+	// is not kept.
+	Rows *Rows
 }
 
 // outcomeJSON is how an outcome is kept.
@@ -164,6 +167,8 @@ type CallMeta struct {
 	Incremental *CallIncremental `json:"incremental,omitempty"`
 	// LeftOut is what tables did not get that the call has written to, nil where they get all.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
+	// Rows is what the call, its pages and its sinks did to data; nil where nothing was counted.
+	Rows *Rows `json:"rows,omitempty"`
 }
 
 // CallIncremental is what a call has made of its state; kept in workflow history.
@@ -176,6 +181,8 @@ type CallIncremental struct {
 	Rows      int                `json:"rows"`
 	// Moved says that the call has moved the watermark.
 	Moved bool `json:"moved,omitempty"`
+	// Before is where the state was before the call, which may be ahead of From by its lag; zero where that is not known.
+	Before incremental.Cursor `json:"before,omitzero"`
 	// States counts those of a loop, 0 elsewhere. State, From and Watermark are then of the one
 	// that is farthest behind of those that have one, Rows and Moved of all of them.
 	States int `json:"states,omitempty"`
@@ -205,7 +212,7 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	}
 	all.Pending = i.Pending
 	if of.Watermark.IsZero() || !i.Watermark.IsZero() && bytes.Compare(i.Watermark.Position, of.Watermark.Position) <= 0 {
-		all.State, all.From, all.Watermark = i.State, i.From, i.Watermark
+		all.State, all.From, all.Before, all.Watermark = i.State, i.From, i.Before, i.Watermark
 	}
 	all.Rows += i.Rows
 	all.States += i.States

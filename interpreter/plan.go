@@ -41,6 +41,8 @@ type StepPlan struct {
 	// Unknown says what of the step only a run knows.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Warnings are those of the call, where the sample is all that it would read.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // LoopPlan is what is known of a loop's elements; kept in workflow history.
@@ -78,6 +80,8 @@ type SinkPlan struct {
 	Table  *TablePlan `json:"table,omitempty"`
 	// Element is that of the loop, where the target depends on it.
 	Element expression.Value `json:"element,omitzero"`
+	// Attempts is how many a table sink makes of a write without a retry of its own, while they fail as retryable; 0 for other sinks.
+	Attempts int `json:"attempts,omitempty"`
 	// Unknown says why no more is known of it without a run.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
@@ -108,7 +112,7 @@ type TablePlan struct {
 	// NewFile says that the file of the database would be made.
 	NewFile bool `json:"new_file,omitempty"`
 	// DDL are the statements that would change the table, in order.
-	DDL []string `json:"ddl,omitempty"`
+	DDL []DDL `json:"ddl,omitempty"`
 	// FromRows says that more of the table follows from rows that were not read: all of them, or
 	// those behind a sample.
 	FromRows bool `json:"from_rows,omitempty"`

@@ -114,13 +114,13 @@ type Wait struct {
 // WaitPhrase is what is said of a wait before an attempt, in pieces: whoever shows it with another
 // name or time composes it anew, and takes no sentence apart.
 type WaitPhrase struct {
-	What string `json:"what"`          // follows the wait: "retry 1/4"
+	What string `json:"what"`          // follows the wait: "attempt 2 of 5"
 	Why  string `json:"why,omitempty"` // ": HTTP 503"
 }
 
-// Of is the phrase with the name of the call and how long it waits.
+// Of is the phrase with the name of the call and how long it waits: "fetch: attempt 2 of 5 after 1s: HTTP 503".
 func (p *WaitPhrase) Of(name string, delay time.Duration) string {
-	return p.What + " of " + name + " after " + delay.Round(time.Millisecond).String() + p.Why
+	return name + ": " + p.What + " after " + delay.Round(time.Millisecond).String() + p.Why
 }
 
 // At is the phrase with a text that says when the wait is over, and without a name.

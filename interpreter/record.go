@@ -17,7 +17,12 @@ type RunResult struct {
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Steps    []StepRecord     `json:"steps"`
 	Warnings []string         `json:"warnings,omitempty"`
-	Late     bool             `json:"late,omitempty"` // it took longer than expected
+	// ValidationWarnings are what validation has warned of when the run began. They are not among Warnings: a warning that
+	// validation learns would change what is expected of runs.
+	ValidationWarnings []string `json:"validation_warnings,omitempty"`
+	Late               bool     `json:"late,omitempty"` // it took longer than expected
+	// Rows is what the steps of the run did to data, and the runs below it; nil where nothing was counted.
+	Rows *Rows `json:"rows,omitempty"`
 }
 
 // FurtherWarnings are those that say more than the errors of the steps: a loop that has failed warns of what its error
@@ -58,6 +63,8 @@ type StepRecord struct {
 	// Incremental is what the call has made of the state that the step keeps between runs, and a
 	// loop of those of its iterations; nil for none.
 	Incremental *StateRecord `json:"incremental,omitempty"`
+	// Rows is what the call or loop did to data, so far where it has not ended; nil where nothing was counted.
+	Rows *Rows `json:"rows,omitempty"`
 }
 
 // StateRecord is how far a call has read, for people: of CallIncremental.
@@ -67,6 +74,8 @@ type StateRecord struct {
 	Type      incremental.CursorType `json:"type,omitempty"`
 	From      expression.Value       `json:"from"`
 	Watermark expression.Value       `json:"watermark"`
+	// Before is the watermark before the call, of which From is left behind by its lag; zero where that is not known.
+	Before expression.Value `json:"before,omitzero"`
 	// MovesTo is where the watermark moves once the run has completed, of a loop the lowest of its
 	// states: of a step that writes nothing.
 	MovesTo expression.Value `json:"moves_to,omitzero"`
@@ -80,6 +89,7 @@ type HostedStep struct {
 	// At is when the call had its last answer, or its last sink was written.
 	At          time.Time    `json:"at"`
 	Incremental *StateRecord `json:"incremental,omitempty"`
+	Rows        *Rows        `json:"rows,omitempty"`
 }
 
 // Record is what people see of it; nil for none.
@@ -88,7 +98,7 @@ func (i *CallIncremental) Record() *StateRecord {
 		return nil
 	}
 	return &StateRecord{
-		State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Watermark: i.Watermark.Value,
+		State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Before: i.Before.Value, Watermark: i.Watermark.Value,
 		MovesTo: incremental.Lowest(i.Pending).Value, Rows: i.Rows,
 	}
 }

@@ -52,7 +52,7 @@ func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	if !book.HasSecrets() || !slices.ContainsFunc(values, holdsSealed) {
 		return nil
 	}
-	return fmt.Errorf("%s would hold the result of a secret step, which is for fields of later calls alone", what)
+	return fmt.Errorf("%s would contain the result of a secret step, which only fields of later calls may use", what)
 }
 
 // SecretWork says what an attempt has to do with secret results; kept in workflow

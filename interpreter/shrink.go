@@ -35,8 +35,8 @@ func CheckSize(size, most int, what string) *ErrorObject {
 	if size <= most {
 		return nil
 	}
-	return tooLarge(fmt.Sprintf("%s is %d bytes, more than the %d that a payload may have; "+
-		"write rows away with a sink instead of returning them", what, size, most))
+	return tooLarge(fmt.Sprintf("%s has %d bytes, more than the %d that a payload may have; "+
+		"write rows with a sink instead of returning them", what, size, most))
 }
 
 func tooLarge(message string) *ErrorObject {
@@ -81,8 +81,8 @@ func (e *ErrorObject) Shrunk() *ErrorObject {
 		value *expression.Value
 		note  string
 	}{
-		{&small.Collected, " (what was collected is too large to be kept)"},
-		{&small.Body, " (the body is too large to be kept)"},
+		{&small.Collected, " (the collected data is too large to keep)"},
+		{&small.Body, " (the body is too large to keep)"},
 	}
 	if EncodedSize(small.Body) > EncodedSize(small.Collected) {
 		slices.Reverse(parts)
@@ -129,8 +129,8 @@ func (l *LoopResult) Shrink(step string, most int) {
 		return
 	}
 	if pending := l.dropPending(); pending > most/2 {
-		failure = tooLarge(fmt.Sprintf("the states of loop %s are %d bytes, more than fit into its result of at most %d until the run ends; "+
-			"write to a table of postgres or sqlite, which keeps any number of states beside its rows: loop: {…, sink: {tool: postgres, …}}", step, pending, most))
+		failure = tooLarge(fmt.Sprintf("the states of loop %s have %d bytes, and its result can keep %d until the run ends; "+
+			"write to a table of postgres or sqlite, which stores any number of states beside its rows: loop: {…, sink: {tool: postgres, …}}", step, pending, most))
 	}
 	l.Results = make([]expression.Value, len(l.Results))
 	l.Budget = failure
@@ -156,7 +156,7 @@ func (l *LoopResult) dropPending() int {
 func (l *LoopResult) cutErrors(step string, most int) {
 	all := len(l.Errors)
 	l.Errors = l.Errors[:within(l.Errors, 0, most/2)]
-	l.Warnings = []string{fmt.Sprintf("step %s: of %d errors only the first %d to happen are kept; "+
+	l.Warnings = []string{fmt.Sprintf("step %s: of %d errors, only the first %d are kept; "+
 		"see the child workflows for the others", step, all, len(l.Errors))}
 }
 
@@ -192,8 +192,8 @@ func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
 		}
 		if size := EncodedSize(result.Data); size > share {
-			*result = TooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+
-				"write rows away with a sink and return less", o.Iterations[i].Index, size, share))
+			*result = TooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d has %d bytes, more than the %d that it may have; "+
+				"write rows with a sink and return less", o.Iterations[i].Index, size, share))
 		}
 		if EncodedSize(result.Error) > MaxFailureDetails {
 			result.Error = result.Error.Shrunk()

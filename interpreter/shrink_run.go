@@ -16,6 +16,8 @@ type bulk struct {
 
 // bulks is what a run's result that is too large goes without, in this order.
 var bulks = []bulk{
+	{"the warnings of validation, which starter validate shows", leaveValidation},
+	{"the rows of steps by table", leaveTables},
 	{"what failed iterations had collected", leaveErrors(ofIterations, leaveCollected)},
 	{"what the steps that failed had collected", leaveErrors(ofSteps, leaveCollected)},
 	{"the bodies of the answers that failed iterations", leaveErrors(ofIterations, leaveBody)},
@@ -25,7 +27,7 @@ var bulks = []bulk{
 // lasts is what it goes without when that was not enough: what people look for
 // first.
 var lasts = []bulk{
-	{"the result; write it away with a sink or choose less with `output`", leaveResult},
+	{"the result; write it with a sink, or select less with `output`", leaveResult},
 	{"what the failure had collected", leaveErrors(ofRun, leaveCollected)},
 	{"the body of the answer", leaveErrors(ofRun, leaveBody)},
 }
@@ -49,9 +51,26 @@ func (r *RunResult) Shrink(most int) {
 func (r *RunResult) goWithout(bulks []bulk, most int) {
 	for _, bulk := range bulks {
 		if EncodedSize(r) > most && bulk.leave(r) {
-			r.Warnings = append(r.Warnings, "too large for the run's result, and left out of it: "+bulk.what)
+			r.Warnings = append(r.Warnings, "too large for the run's result, and therefore not in it: "+bulk.what)
 		}
 	}
+}
+
+func leaveValidation(r *RunResult) bool {
+	had := len(r.ValidationWarnings) > 0
+	r.ValidationWarnings = nil
+	return had
+}
+
+// leaveTables keeps the totals of the steps, and the tables of the run as a whole.
+func leaveTables(r *RunResult) bool {
+	left := false
+	for i := range r.Steps {
+		if rows := r.Steps[i].Rows; rows != nil && len(rows.Tables) > 1 {
+			r.Steps[i].Rows, left = &Rows{RowTotals: rows.RowTotals}, true
+		}
+	}
+	return left
 }
 
 // own copies what Shrink changes: a run still uses its records.
@@ -148,7 +167,7 @@ func (r *RunResult) shrinkLoops(most int) {
 		}
 		all := len(loop.Errors)
 		loop.Errors = loop.Errors[:within(loop.Errors, len(","), room/loops)]
-		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: of %d errors of iterations only the first %d are kept; "+
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: of %d errors of iterations, only the first %d are kept; "+
 			"see the child workflows for the others", r.Steps[i].Step, all, len(loop.Errors)))
 	}
 }

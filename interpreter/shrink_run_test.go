@@ -71,7 +71,7 @@ func TestShrunkRunLeavesOutTheBulk(t *testing.T) {
 		"failed iterations": {
 			[]interpreter.StepRecord{looped, failedRecord("b", 10_000, 150)},
 			10_000, 150,
-			[]string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations only the first "},
+			[]string{"what failed iterations had collected", "what the steps that failed had collected", "step loop: of 1000 errors of iterations, only the first "},
 		},
 		"nothing is too large": {[]interpreter.StepRecord{failedRecord("a", 1000, 1000)}, 1000, 1000, nil},
 	} {
@@ -167,7 +167,7 @@ func TestShrunkRunLosesItsResultLast(t *testing.T) {
 	result.Shrink(interpreter.MaxFailureDetails)
 	require.Zero(t, length(result.Result))
 	require.Len(t, result.Steps, 1)
-	require.Contains(t, result.Warnings[len(result.Warnings)-1], "the result; write it away")
+	require.Contains(t, result.Warnings[len(result.Warnings)-1], "the result; write it")
 }
 
 // TestShrunkErrorKeepsWhatIsSmall: a small body stays beside pages that do not.

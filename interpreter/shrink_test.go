@@ -104,14 +104,14 @@ func TestShrunkBatchSaysWhatIsTooLarge(t *testing.T) {
 		"a byte more": {
 			share + 1,
 			playbook.Step{Loop: &playbook.Loop{}},
-			"the result of iteration 8 is 50001 bytes, more than the 50000 that it may have; write rows away with a sink and return less",
+			"the result of iteration 8 has 50001 bytes, more than the 50000 that it may have; write rows with a sink and return less",
 			[]string{"before"},
 		},
 		"with a sink for failures": {
 			share + 1,
 			playbook.Step{Loop: &playbook.Loop{DeadLetter: &playbook.Sink{}}},
-			"the result of iteration 8 is 50001 bytes, more than the 50000 that it may have; write rows away with a sink and return less",
-			[]string{"before", "its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"},
+			"the result of iteration 8 has 50001 bytes, more than the 50000 that it may have; write rows with a sink and return less",
+			[]string{"before", "its failure is not written to the sink of loop.dead_letter, but starter dead-letters lists it"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestShrunkDrive(t *testing.T) {
 					require.Equal(t, call.Driven{}, driven)
 				default:
 					require.Equal(t, interpreter.KindPayloadTooLarge, driven.Result.Error.Kind)
-					require.Regexp(t, `^the result of an iteration is \d+ bytes, more than its share of \d+ in its batch; `, driven.Result.Error.Message)
+					require.Regexp(t, `^the result of an iteration has \d+ bytes, more than its share of \d+ in its batch; `, driven.Result.Error.Message)
 					require.Equal(t, 3, driven.Result.Meta.Attempts)
 					require.Len(t, driven.Result.Warnings, 1)
 				}
@@ -202,8 +202,8 @@ func TestMeasure(t *testing.T) {
 	_, failure = interpreter.Measure(bulk(99), 100, "the text")
 	require.Equal(t, &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
-		Message: "the text is 101 bytes, more than the 100 that a payload may have; " +
-			"write rows away with a sink instead of returning them",
+		Message: "the text has 101 bytes, more than the 100 that a payload may have; " +
+			"write rows with a sink instead of returning them",
 	}, failure)
 }
 

@@ -98,7 +98,7 @@ type Listing struct {
 	Attribute, Default bool
 }
 
-// StatusInfo is all that is to know of a status. Code that shows, counts, filters or documents
+// StatusInfo is what there is to know about a status. Code that shows, counts, filters or documents
 // statuses reads it, so a new status is a new row.
 type StatusInfo struct {
 	Status Status
@@ -107,14 +107,14 @@ type StatusInfo struct {
 	Tally  Tally
 	Colour Colour
 	List   Listing
-	// Doc says what it means, in docs/reference/statuses.md.
+	// Doc says in whole sentences what it means, for docs/reference/statuses.md.
 	Doc string
 }
 
 // The colours that several statuses share.
 const (
-	amber, darkAmber = "#b26a00", "#f0a840"
-	grey, darkGrey   = "#8b93a1", "#7d8796"
+	amber, darkAmber = "#9a5b00", "#f0a840"
+	grey, darkGrey   = "#667080", "#98a2b1"
 )
 
 // statuses is the table, in the order in which people want to see them: what is wrong,
@@ -123,60 +123,66 @@ var statuses = []StatusInfo{
 	{
 		Status: Failed, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyFailed,
 		Colour: Colour{"#f5b7b1", "#c5303c", "#ff6b75", ToneBad},
-		List:   Listing{Executions: []string{"Failed", "Terminated", "TimedOut"}, Default: true}, Doc: "failed",
+		List:   Listing{Executions: []string{"Failed", "Terminated", "TimedOut"}, Default: true},
+		Doc:    "It ended with a failure.",
 	},
 	{
 		Status: Awaiting, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
 		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd", ToneAsks},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
-		Doc:    "awaits an answer from outside: of a person, or of another system",
+		Doc:    "An attempt waits for the answer of a person or of another system.",
 	},
 	{
 		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
 		Colour: Colour{"#ffd8a8", amber, darkAmber, ToneWarning},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
-		Doc:    "waits before the next attempt; of a run: all of it does",
+		Doc:    "It waits before the next attempt. A run has this status when everything in it waits.",
 	},
 	{
 		Status: Paused, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
 		Colour: Colour{"#e1d5f5", "#8a5cc7", "#bb96f2", ToneHeld},
-		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "is held by people",
+		List:   Listing{Executions: []string{"Running"}, Attribute: true},
+		Doc:    "Somebody paused it. It continues when somebody resumes it.",
 	},
 	{
 		Status: Queued, Of: OfRun,
 		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6", ToneHeld},
-		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its concurrency key",
+		List:   Listing{Executions: []string{"Running"}, Attribute: true},
+		Doc:    "The run waits for a slot under its concurrency key.",
 	},
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
 		Colour: Colour{"#bbdefb", "#1f6fd0", "#63a7ff", ToneActive},
-		List:   Listing{Executions: []string{"Running"}, Default: true}, Doc: "runs",
+		List:   Listing{Executions: []string{"Running"}, Default: true},
+		Doc:    "It is running.",
 	},
 	{
 		Status: Pending, Of: OfStep | OfIteration, Tally: TallyPending,
-		Colour: Colour{"#ffffff", grey, darkGrey, ToneQuiet}, Doc: "has not started",
+		Colour: Colour{"#ffffff", grey, darkGrey, ToneQuiet}, Doc: "It has not started yet.",
 	},
 	{
 		Status: Completed, Of: OfStep | OfIteration | OfRun, Ending: Good, Tally: TallySuccess,
-		Colour: Colour{"#c8e6c9", "#1f8a4c", "#4cc483", ToneGood},
-		List:   Listing{Executions: []string{"Completed"}, Attribute: true, Default: true}, Doc: "succeeded",
+		Colour: Colour{"#c8e6c9", "#1a7a43", "#4cc483", ToneGood},
+		List:   Listing{Executions: []string{"Completed"}, Attribute: true, Default: true},
+		Doc:    "It succeeded.",
 	},
 	{
 		Status: Partial, Of: OfStep | OfIteration | OfRun, Ending: Mixed, Tally: TallySuccess,
 		Colour: Colour{"#fff3b0", amber, darkAmber, ToneWarning},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, but not all",
+		Doc:    "Enough iterations succeeded, but not all. Used for loops, runs and steps that run a playbook.",
 	},
 	{
 		Status: Cancelled, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyCancelled,
 		Colour: Colour{"#d5d8dc", grey, darkGrey, ToneQuiet},
-		List:   Listing{Executions: []string{"Canceled"}, Default: true}, Doc: "was cancelled, or never started",
+		List:   Listing{Executions: []string{"Canceled"}, Default: true},
+		Doc:    "It was cancelled, or never started.",
 	},
 	{
 		Status: Skipped, Of: OfStep | OfRun, Ending: Good,
 		Colour: Colour{"#eceff1", grey, darkGrey, ToneQuiet},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "no branch reached the step; the run found its concurrency key taken, with `on_conflict: skip`",
+		Doc:    "No branch reached the step; or the run found no free slot under its concurrency key, with `on_conflict: skip`.",
 	},
 }
 

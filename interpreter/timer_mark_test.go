@@ -22,7 +22,7 @@ func TestTimerMarks(t *testing.T) {
 		{Call: "play", Index: &index, Limits: 3},
 	} {
 		for _, text := range []string{
-			"retry 1/4 of fetch after 4s: HTTP 503", "", `python {"call":"other","reason":"turn"}`, `{"call":`, strings.Repeat("x", 1000), "a\nb ü",
+			"fetch: attempt 2 of 5 after 4s: HTTP 503", "", `python {"call":"other","reason":"turn"}`, `{"call":`, strings.Repeat("x", 1000), "a\nb ü",
 		} {
 			summary := mark.Summary(text)
 			read, marked := interpreter.ParseTimerMark(summary)
@@ -32,7 +32,7 @@ func TestTimerMarks(t *testing.T) {
 		}
 	}
 	for _, other := range []string{
-		"", "timeout of the run", "retry 1/4 of fetch after 4s: HTTP 503", `x {"call":"fetch"}`, `x {"call":"fetch","reason":"no such"}`, `x {"call":`,
+		"", "timeout of the run", "fetch: attempt 2 of 5 after 4s: HTTP 503", `x {"call":"fetch"}`, `x {"call":"fetch","reason":"no such"}`, `x {"call":`,
 	} {
 		_, marked := interpreter.ParseTimerMark(other)
 		require.False(t, marked, other)

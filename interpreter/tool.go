@@ -157,6 +157,9 @@ type ToolMeta struct {
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 	// LeftOut is what a table did not get, nil where it gets all.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
+	// Rows is what the attempt did to data. Tools leave it nil where they write no table: the worker counts what else there is to
+	// count, and leaves an empty one where that is the call's to do. Nil says that nothing is counted, as by workers of before.
+	Rows *Rows `json:"rows,omitempty"`
 }
 
 // Bodiless reports whether the answer came without a body.
@@ -189,7 +192,7 @@ func (r ToolResult) Outcome() Outcome {
 
 // IsZero has encoding/json omit an empty meta.
 func (m ToolMeta) IsZero() bool {
-	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil
+	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil && m.Rows == nil
 }
 
 // Kind is the kind of an error: error.kind in expressions and the type of the
@@ -225,7 +228,7 @@ const MaxDeliveries = 4
 func WorkerLost() *ErrorObject {
 	return &ErrorObject{
 		Kind: KindWorkerLost, Class: ClassRetryable,
-		Message: fmt.Sprintf("the attempt was dispatched %d times and its worker was lost each time", MaxDeliveries),
+		Message: fmt.Sprintf("the attempt was dispatched %d times, and its worker was lost each time", MaxDeliveries),
 	}
 }
 
@@ -233,9 +236,9 @@ func WorkerLost() *ErrorObject {
 // whatever the policies say, it is not made again. taking says that they took in
 // its answer.
 func WorkersLost(taking bool) *ErrorObject {
-	message := "the request has lost its workers, was made again, and has lost another one; it is not made once more"
+	message := "the request lost its workers, was repeated, and lost another worker; it is not repeated again"
 	if taking {
-		message = "the request has lost two workers, the last of them while it read the answer; it is not made again"
+		message = "the request lost two workers, the last one while it read the response; it is not repeated"
 	}
 	return &ErrorObject{Kind: KindWorkerLost, Class: ClassFinal, Message: message, Final: true}
 }
@@ -324,9 +327,13 @@ type PartitionRequest struct {
 // replay sees the same answer whatever the worker's tools are by then.
 type CheckResult struct {
 	// Problems is the formatted text of every error, "" when the playbook may run.
-	Problems string   `json:"problems,omitempty"`
-	Count    int      `json:"count,omitempty"`
+	Problems string `json:"problems,omitempty"`
+	Count    int    `json:"count,omitempty"`
+	// Warnings become those of the run's result: what the worker's settings change of the playbook. In
+	// histories from before ValidationWarnings these are among them.
 	Warnings []string `json:"warnings,omitempty"`
+	// ValidationWarnings are what `validate` warns of. The run records them and does nothing else with them.
+	ValidationWarnings []string `json:"validation_warnings,omitempty"`
 	// Limits are the operator's at the start of the run; the run keeps them.
 	Limits RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names.
@@ -388,6 +395,17 @@ type RunLimits struct {
 	// store and only a reference to it through Temporal; 0 is never: there is
 	// no store.
 	OffloadAbove int `json:"offload_above,omitempty"`
+	// RetriesTables says that a table sink without a retry of its own has that of playbook.TableRetry. Runs that
+	// began before there was one do not have it.
+	RetriesTables bool `json:"retries_tables,omitempty"`
+}
+
+// SinkPolicies are those that rule on the failures of a sink, whose tool is given.
+func (l RunLimits) SinkPolicies(book *playbook.Playbook, sink *playbook.Sink, tool string) []*playbook.Policy {
+	if l.RetriesTables && !sink.Action.OwnRetry && book.RetriesTable(sink, tool) {
+		return playbook.TableRetry()
+	}
+	return sink.Action.Retry
 }
 
 // MaxInlinePayload is the largest JSON, in bytes, that may cross a boundary
@@ -425,6 +443,7 @@ func (l RunLimits) inlineSize(size, storedFrom int) int {
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
 		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, MaxVisits: limits.MaxVisits,
+		RetriesTables: true,
 	}
 }
 

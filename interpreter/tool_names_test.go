@@ -17,8 +17,8 @@ var toolNames = []string{"approval", "file", "http", "playbook", "postgres", "py
 
 // namesTools are files that may compare a tool's name, with the reason.
 var namesTools = map[string]string{
-	"interpreter/playbook/legacy_seam.go":    "a kind of pagination in the older dialect has a tool's name",
-	"interpreter/playbook/legacy_seconds.go": "what the older dialect meant depends on the tool that it was about",
+	"interpreter/playbook/legacy_seam.go":  "a kind of pagination in the older dialect has a tool's name",
+	"interpreter/playbook/legacy_times.go": "what the older dialect meant depends on the tool that it was about",
 }
 
 // TestToolsAreKnownByTraits: what the interpreter and the workflows do with a tool depends on its

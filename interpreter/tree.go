@@ -139,7 +139,7 @@ const DetachedMemo = "reprise_detached"
 // TooManyRuns is the failure of an attempt whose run may not start: that no policy
 // is asked about, as each repetition would start one more.
 func (t Tree) TooManyRuns(step string) *ErrorObject {
-	text := fmt.Sprintf("step %s: a run may start %d child runs, at any depth, set by %s, and the first run has started that many",
+	text := fmt.Sprintf("step %s: the top-level run has started %d child runs, at any depth, the most that %s allows",
 		step, t.Most, playbook.RunsVariable)
 	return &ErrorObject{
 		Kind: KindPlaybook, Class: ClassFinal, Final: true, Type: "runs_limit", Message: text,

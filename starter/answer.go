@@ -31,7 +31,7 @@ type answerOptions struct {
 func newCompleteCommand(a *app) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
 	command := a.answerCommand(r, "complete RUN STEP")
-	command.Flags().StringVar(&r.result, "result", "", "the result: JSON, @FILE that holds JSON, or - for the standard input")
+	command.Flags().StringVar(&r.result, "result", "", "the result as JSON, @FILE for a file with JSON, or - for standard input")
 	return command
 }
 
@@ -39,9 +39,9 @@ func newFailCommand(a *app) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
 	command := a.answerCommand(r, "fail RUN STEP")
 	flags := command.Flags()
-	flags.StringVar(&r.answer.Message, "error", "", "why it has failed; a must")
-	flags.StringVar(&r.detail, "details", "", "the body of the error: JSON, @FILE that holds JSON, or - for the standard input")
-	flags.BoolVar(&r.final, "final", false, "no other attempt would help: the error has class final")
+	flags.StringVar(&r.answer.Message, "error", "", "why it failed (required)")
+	flags.StringVar(&r.detail, "details", "", "the body of the error as JSON, @FILE for a file with JSON, or - for standard input")
+	flags.BoolVar(&r.final, "final", false, "do not retry: the error has class final")
 	return command
 }
 
@@ -49,8 +49,8 @@ func newProgressCommand(a *app) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
 	command := a.answerCommand(r, "progress RUN STEP")
 	flags := command.Flags()
-	flags.Int64Var(&r.answer.Done, "done", 0, "how much is done; a must")
-	flags.Int64Var(&r.answer.Total, "total", 0, "of how much; 0 is not known")
+	flags.Int64Var(&r.answer.Done, "done", 0, "how much is done (required)")
+	flags.Int64Var(&r.answer.Total, "total", 0, "the total, 0 if unknown")
 	flags.StringVar(&r.answer.Message, "message", "", "what is happening, in a few words")
 	return command
 }
@@ -58,7 +58,7 @@ func newProgressCommand(a *app) *cobra.Command {
 func newApproveCommand(a *app) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
 	command := a.answerCommand(r, "approve RUN [STEP]")
-	command.Flags().StringVar(&r.answer.Option, "option", playbook.OptionApprove, "the option that is chosen")
+	command.Flags().StringVar(&r.answer.Option, "option", playbook.OptionApprove, "the option to choose")
 	r.addForm(command)
 	return command
 }
@@ -72,7 +72,7 @@ func newRejectCommand(a *app) *cobra.Command {
 
 func (r *answerOptions) addForm(command *cobra.Command) {
 	command.Flags().StringArrayVar(&r.sets, "set", nil, "a field of the form: field=value; repeatable")
-	command.Flags().StringVar(&r.answer.Comment, "comment", "", "why; kept in the history")
+	command.Flags().StringVar(&r.answer.Comment, "comment", "", "a comment, kept in the history")
 }
 
 // approves reports whether the command answers approvals.
@@ -134,15 +134,15 @@ func (r *answerOptions) check(command *cobra.Command, args []string) error {
 	case changed("option") && r.answer.Option == "":
 		return usageError("--option is empty")
 	case len(args) == 0 || len(args) == 1 && !r.approves():
-		return usageError("say which run and which step: %s %s", terminal.Program(), command.Use)
+		return usageError("name the run and the step: %s %s", terminal.Program(), command.Use)
 	case len(args) > 2:
 		return usageError("%s takes one run and one step; %q is one too many", r.name, args[2])
 	case changed("index") && r.index < 0:
 		return usageError("--index %d is less than 0, the first iteration", r.index)
 	case r.answer.Verb == interpreter.AnswerFail && strings.TrimSpace(r.answer.Message) == "":
-		return usageError("say why with --error: the policies of the step, and people, will ask")
+		return usageError("--error is missing: say why the attempt failed, for the policies of the step and for people")
 	case r.answer.Verb == interpreter.AnswerProgress && !changed("done"):
-		return usageError("say with --done how much is done")
+		return usageError("--done is missing: say how much is done")
 	}
 	return nil
 }

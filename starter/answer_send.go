@@ -20,7 +20,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // answerDocument is what a command that answers prints as JSON.
@@ -82,7 +82,7 @@ func (s *session) fitsAnswer(answer interpreter.Answer) error {
 		return err
 	}
 	if size := answer.Sent(); size > most {
-		return usageError("the answer takes %d bytes, more than the %d that a run takes; keep what is larger elsewhere, and answer with where that is",
+		return usageError("the answer has %d bytes, and a run accepts at most %d; store large data elsewhere, and answer with its location",
 			size, most)
 	}
 	return nil
@@ -173,9 +173,9 @@ func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err err
 func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (answerDocument, error) {
 	switch {
 	case t.approves() && awaited.Approval == nil:
-		return t.refuse("step %s asks for no approval; its attempt is answered with complete or fail", awaited.Step), nil
+		return t.refuse("step %s does not ask for an approval; answer its attempt with complete or fail", awaited.Step), nil
 	case t.name == "complete" && awaited.Approval != nil:
-		return t.refuse("step %s is an approval: it is answered with approve or reject, not with a result", awaited.Step), nil
+		return t.refuse("step %s is an approval; answer it with approve or reject, not with a result", awaited.Step), nil
 	}
 	t.answer.AnswerTo = awaited.To()
 	return t.send(ctx, awaited.WorkflowID)
@@ -200,11 +200,11 @@ func (t *answerer) sendBlind(ctx context.Context) (doc answerDocument, err error
 	step := t.book.Step(t.answer.Step)
 	switch {
 	case step == nil && t.answer.Step != "":
-		return t.refuse("no step %s awaits an answer, here or in a child run", t.answer.Step), nil
+		return t.refuse("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
 	case step == nil:
-		return t.refuse("the run awaits no approval"), nil
+		return t.refuse("no approval is waiting in the run"), nil
 	case !mayAwait(step):
-		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
+		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	case step.Loop != nil && t.answer.Index == nil:
 		return t.refuse("no iteration of step %s awaits an answer", step.Name), nil
 	case step.Loop == nil && t.answer.Index != nil:
@@ -236,14 +236,14 @@ func (t *answerer) accepted(taken interpreter.AnswerReceipt) answerDocument {
 	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
-		return t.doc(to, steer.Unchanged, "%s had this answer already", name)
+		return t.doc(to, steer.Unchanged, "%s already has this answer", name)
 	case t.answer.Verb == interpreter.AnswerProgress:
 		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
 		return t.doc(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
 	case t.answer.Verb == interpreter.AnswerFail && t.final:
-		return t.doc(to, steer.Done, "%s has failed permanently", name)
+		return t.doc(to, steer.Done, "%s failed permanently", name)
 	case t.answer.Verb == interpreter.AnswerFail:
-		return t.doc(to, steer.Done, "%s has failed; the policies of the step decide what follows", name)
+		return t.doc(to, steer.Done, "%s failed; the policies of the step decide what follows", name)
 	case t.approves():
 		return t.doc(to, steer.Done, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
 	}
@@ -257,12 +257,12 @@ func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	case step == nil && t.answer.Step != "":
 		return answerDocument{}, knownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
-		return t.refuse("no worker of its task queue %q responds, so which approval is waiting is not known; name the step: %s %s %s STEP",
+		return t.refuse("no worker of its task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
 			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuse("no worker of its task queue %q responds, so which iteration is waiting is not known; name it with --index", t.run.TaskQueue), nil
+		return t.refuse("no worker of its task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
-		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
+		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	}
 	err := t.reader.Keep(ctx, t.run.WorkflowID, t.answer)
 	switch {
@@ -273,7 +273,7 @@ func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	case err != nil:
 		return answerDocument{}, err
 	}
-	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q responds; the answer is kept, and taken when one is back "+
+	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
@@ -299,9 +299,9 @@ func (t *answerer) recall(ctx context.Context) answerDocument {
 		}
 	}
 	if t.run.Ended() {
-		return t.refuse("the run has ended (%s), so it takes no answers", t.run.Status)
+		return t.refuse("the run has ended (%s) and accepts no more answers", t.run.Status)
 	}
-	return t.refuse("%s is over, so it takes no answers", render.Attempt(t.answer.AnswerTo))
+	return t.refuse("%s is over and accepts no more answers", render.Attempt(t.answer.AnswerTo))
 }
 
 func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.AnswerReceipt, found bool) {
@@ -313,9 +313,9 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 	if answer.Index == nil {
 		return taken, false
 	}
-	task := workflows.Task{ID: t.run.WorkflowID, Step: visit.Step, Visit: visit.Visit}
+	task := protocol.Task{ID: t.run.WorkflowID, Step: visit.Step, Visit: visit.Visit}
 	size := max(visit.Loop.Total, *answer.Index+1) // a reprocess runs less than there is
-	id, found := workflows.IterationID(task, t.book.Step(visit.Step).Loop, size, nil, *answer.Index)
+	id, found := protocol.IterationID(task, t.book.Step(visit.Step).Loop, size, nil, *answer.Index)
 	if !found {
 		return taken, false
 	}
@@ -354,7 +354,7 @@ func writeAwaited(b *strings.Builder, doc answerDocument, left, width int, now t
 	if len(doc.Awaits) == 0 {
 		return
 	}
-	b.WriteString("what awaits an answer:\n")
+	b.WriteString("these attempts await an answer:\n")
 	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), mostAwaitedShown)] {
 		in := ""
 		if awaited.Run != "" {
@@ -386,10 +386,10 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 // ambiguous says that several attempts may be meant.
 func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 	if t.answer.Step == "" {
-		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
+		return fmt.Sprintf("%d approvals are waiting; name the STEP, and the iteration with --index", len(meant))
 	}
 	if meant[0].Run != "" {
-		return fmt.Sprintf("%d attempts in child runs await an answer; name one of these by its ID", len(meant))
+		return fmt.Sprintf("%d attempts in child runs await an answer; name one of the child runs by its ID", len(meant))
 	}
 	if t.answer.Index == nil && meant[0].Index != nil {
 		return fmt.Sprintf("%s of step %s await an answer; name one with --index", terminal.Count(len(meant), "iteration"), t.answer.Step)

@@ -27,7 +27,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // desk is where runs are started and answered with the commands.
@@ -151,13 +151,13 @@ func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 }
 
 // ends waits for the end of a run, and gives its result.
-func (d *desk) ends(id string) workflows.Result {
+func (d *desk) ends(id string) protocol.Result {
 	d.t.Helper()
-	var result workflows.Result
+	var result protocol.Result
 	err := testenv.Outcome(d.t, d.env.Client().GetWorkflow(d.t.Context(), id, ""), &result)
 	if err != nil {
 		status := d.status(id)
-		return workflows.Result{Status: status.Status, Error: status.Error}
+		return protocol.Result{Status: status.Status, Error: status.Error}
 	}
 	return result
 }
@@ -189,10 +189,10 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 
 	// The same words for two attempts are two answers.
-	require.Equal(t, id+": import has failed; the policies of the step decide what follows\n",
+	require.Equal(t, id+": import failed; the policies of the step decide what follows\n",
 		d.does("fail", id, "import", "--error", "locked", "--details", `{"by": "ada"}`))
 	d.awaits(id, 1, 2)
-	require.Equal(t, id+": import attempt 2 has failed; the policies of the step decide what follows\n",
+	require.Equal(t, id+": import attempt 2 failed; the policies of the step decide what follows\n",
 		d.does("fail", id, "import", "--error", "locked", "--details", `{"by": "ada"}`))
 	d.awaits(id, 1, 3)
 
@@ -203,21 +203,21 @@ func TestCompleteFailProgress(t *testing.T) {
 	}{
 		{exitUsage, "the run has no step \"imprt\"; did you mean \"import\"?", []string{"complete", id, "imprt"}},
 		{exitFailed, "step import has no loop, so it has no iteration 1", []string{"complete", id, "import", "--index", "1"}},
-		{exitFailed, "step import asks for no approval; its attempt is answered with complete or fail", []string{"approve", id, "import"}},
-		{exitFailed, "the run awaits no approval", []string{"approve", id}},
+		{exitFailed, "step import does not ask for an approval; answer its attempt with complete or fail", []string{"approve", id, "import"}},
+		{exitFailed, "no approval is waiting in the run", []string{"approve", id}},
 		{exitUsage, "done is 3, which is more than the total of 2", []string{"progress", id, "import", "--done", "3", "--total", "2"}},
 	} {
 		require.Contains(t, d.refuses(wrong.status, wrong.args...), wrong.says)
 	}
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "what awaits an answer:\n  import attempt 3 awaits an answer for ")
+	require.Contains(t, d.refuses(exitFailed, "approve", id), "these attempts await an answer:\n  import attempt 3 awaits an answer for ")
 
 	require.Equal(t, id+": import attempt 3 is complete\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
 	result := d.ends(id)
 	require.Equal(t, map[string]any{"from": "stdin"}, result.Result.Data)
 
 	// The run has ended, and is still known to have had that answer.
-	require.Equal(t, id+": import attempt 3 had this answer already\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import", "--result", "7"), "the run has ended (completed), so it takes no answers")
+	require.Equal(t, id+": import attempt 3 already has this answer\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
+	require.Contains(t, d.refuses(exitFailed, "complete", id, "import", "--result", "7"), "the run has ended (completed) and accepts no more answers")
 	require.Contains(t, d.refuses(exitFailed, "progress", id, "import", "--done", "7"), "the run has ended (completed)")
 	require.Regexp(t, `action_completed +import attempt 3, .*by grace`, d.does("events", id))
 }
@@ -232,12 +232,12 @@ func TestFailForGood(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
 	require.Equal(t, answerDocument{
 		Command: "fail", WorkflowID: id, AnswerTo: interpreter.AnswerTo{Step: "import", Visit: 1, Attempt: 1},
-		Outcome: steer.Done, Message: "import has failed permanently",
+		Outcome: steer.Done, Message: "import failed permanently",
 	}, doc)
 	result := d.ends(id)
 	require.EqualValues(t, "failed", result.Status)
 	require.EqualValues(t, "explicit final", fmt.Sprint(result.Error.Kind, " ", result.Error.Class))
-	require.Contains(t, d.does("fail", id, "import", "--error", "no such file", "--final"), "import had this answer already")
+	require.Contains(t, d.does("fail", id, "import", "--error", "no such file", "--final"), "import already has this answer")
 }
 
 const askStep = `
@@ -274,7 +274,7 @@ func TestApprove(t *testing.T) {
 		{"the form has no field \"row\"; its fields are rows, ok, how", []string{"approve", id, "--set", "row=1"}},
 		{"how must be one of a, b, not \"quick\"", []string{"approve", id, "--set", "rows=1", "--set", "how=quick"}},
 		{"the options of step ask are approve, reject, not \"later\"", []string{"approve", id, "--set", "rows=1", "--option", "later"}},
-		{"step ask is an approval: it is answered with approve or reject, not with a result", []string{"complete", id, "ask"}},
+		{"step ask is an approval; answer it with approve or reject, not with a result", []string{"complete", id, "ask"}},
 	} {
 		says := d.refuses(exitFailed, wrong.args...)
 		require.Contains(t, says, wrong.says)
@@ -292,7 +292,7 @@ func TestApprove(t *testing.T) {
 	}, result)
 	require.Regexp(t, `action_completed +ask attempt 1, approve, by ada, `, d.does("events", id))
 	require.Contains(t, d.does("events", id, "--output", "jsonl"), `"option":"approve","by":"ada"`)
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "the run has ended (completed), so it takes no answers")
+	require.Contains(t, d.refuses(exitFailed, "approve", id), "the run has ended (completed) and accepts no more answers")
 }
 
 // Loops: each iteration is answered by its index, whatever child has it.
@@ -324,14 +324,14 @@ func TestAnswersInLoops(t *testing.T) {
 			says := d.does("retry-now", id)
 			require.Contains(t, says, "nothing waits, so nothing was changed; 5 iterations of step ask await an answer; to answer: starter approve "+id+" ask --index 0\n")
 			says = d.refuses(exitFailed, "approve", id)
-			require.Contains(t, says, "5 approvals wait; name the STEP that is meant, and with --index the iteration")
+			require.Contains(t, says, "5 approvals are waiting; name the STEP, and the iteration with --index")
 			require.Contains(t, says, "    starter approve "+id+" ask --index 4\n")
 			require.Contains(t, d.refuses(exitFailed, "reject", id, "ask"), "5 iterations of step ask await an answer; name one with --index")
 			says = d.refuses(exitFailed, "reject", id, "ask", "--index", "5")
-			require.Contains(t, says, "what awaits an answer:\n  ask[0] awaits an answer for ")
+			require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
 
 			require.Equal(t, id+": ask[3]: reject, by ada\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
-			require.Equal(t, id+": ask[3] had this answer already\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
+			require.Equal(t, id+": ask[3] already has this answer\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
 			for _, index := range []string{"0", "1", "2", "4"} {
 				d.does("approve", id, "ask", "--index", index, "--by", "ada")
 			}
@@ -339,7 +339,7 @@ func TestAnswersInLoops(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 4, strings.Count(string(encoded), `"option":"approve"`))
 			require.Equal(t, 1, strings.Count(string(encoded), `"option":"reject"`))
-			require.Equal(t, id+": ask[3] had this answer already\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
+			require.Equal(t, id+": ask[3] already has this answer\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
 			require.Contains(t, d.refuses(exitFailed, "approve", id, "ask", "--index", "3", "--by", "ada"), "the run has ended (completed)")
 		})
 	}
@@ -353,7 +353,7 @@ func TestAnswerToAnIterationThatHasNotBegun(t *testing.T) {
 	d.awaits(id, 1, 1)
 	says := d.refuses(exitFailed, "approve", id, "ask", "--index", "1", "--by", "ada")
 	require.Contains(t, says, "ask[1] has not begun, or ended so long ago that the server has deleted it")
-	require.Contains(t, says, "what awaits an answer:\n  ask[0] awaits an answer for ")
+	require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
 	for _, index := range []string{"0", "1"} {
 		d.awaits(id, 1, 1)
 		d.does("approve", id, "ask", "--index", index, "--by", "ada")
@@ -372,7 +372,7 @@ func TestAnswersThatARunCannotAccept(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "result.json")
 		size := map[string]int{"x": 3_000_000, "<": 400_000}[letter]
 		require.NoError(t, os.WriteFile(file, []byte(`"`+strings.Repeat(letter, size)+`"`), 0o600))
-		require.Contains(t, d.refuses(exitUsage, "complete", id, "ask", "--result", "@"+file), "more than the 1900000 that a run takes")
+		require.Contains(t, d.refuses(exitUsage, "complete", id, "ask", "--result", "@"+file), "and a run accepts at most 1900000")
 	}
 	require.Contains(t, d.does("complete", id, "ask", "--result", "1"), "complete")
 }
@@ -386,10 +386,10 @@ func TestAnswerWithoutWorker(t *testing.T) {
 	began := time.Now()
 	for range 2 {
 		out := d.does("fail", id, "import", "--error", "locked")
-		require.Contains(t, out, "the answer is kept, and taken when one is back")
+		require.Contains(t, out, "the server keeps the answer until a worker is back, which accepts it")
 	}
 	require.Less(t, time.Since(began), patience)
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "so which approval is waiting is not known; name the step")
+	require.Contains(t, d.refuses(exitFailed, "approve", id), "so it is unknown which approval is waiting; name the step")
 	d.work()
 	d.awaits(id, 1, 2)
 	require.Contains(t, d.does("complete", id, "import"), "import attempt 2 is complete")
@@ -509,18 +509,18 @@ func TestGoldenAwaiting(t *testing.T) {
 // TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
 func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 	t.Parallel()
-	with := func(status interpreter.Status) workflows.StepRecord {
-		return workflows.StepRecord{CallStatus: interpreter.CallStatus{Status: status}}
+	with := func(status interpreter.Status) protocol.StepRecord {
+		return protocol.StepRecord{CallStatus: interpreter.CallStatus{Status: status}}
 	}
 	running, paused := with(interpreter.Running), with(interpreter.Paused)
 	for want, given := range map[string]struct {
-		record   workflows.StepRecord
-		progress workflows.Progress
+		record   protocol.StepRecord
+		progress protocol.Progress
 	}{
-		"waiting for an answer": {running, workflows.Progress{Awaits: true, Waiting: 2}},
-		"waiting":               {paused, workflows.Progress{Waiting: 2}},
-		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
-		"waiting to retry":      {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
+		"waiting for an answer": {running, protocol.Progress{Awaits: true, Waiting: 2}},
+		"waiting":               {paused, protocol.Progress{Waiting: 2}},
+		"waiting for a person":  {running, protocol.Progress{Waiting: 2}},
+		"waiting to retry":      {running, protocol.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
 	} {
 		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
 	}
@@ -536,7 +536,7 @@ func TestFollowAwaits(t *testing.T) {
 	var out bytes.Buffer
 	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })
 	show := func(step string, awaits *interpreter.AwaitedDetails) {
-		record := workflows.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
+		record := protocol.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
 			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
 		}}
 		shown.show(o.lines(t.Context(), record))
@@ -578,12 +578,12 @@ func TestAnswerUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"say which run and which step: starter complete RUN STEP", []string{"complete", "x"}},
-		{"say which run and which step: starter approve RUN [STEP]", []string{"approve"}},
+		{"name the run and the step: starter complete RUN STEP", []string{"complete", "x"}},
+		{"name the run and the step: starter approve RUN [STEP]", []string{"approve"}},
 		{"\"z\" is one too many", []string{"reject", "x", "y", "z"}},
 		{"--index -1 is less than 0", []string{"complete", "x", "y", "--index", "-1"}},
-		{"say why with --error", []string{"fail", "x", "y"}},
-		{"say with --done how much is done", []string{"progress", "x", "y"}},
+		{"--error is missing: say why the attempt failed", []string{"fail", "x", "y"}},
+		{"--done is missing: say how much is done", []string{"progress", "x", "y"}},
 		{"--option is empty", []string{"approve", "x", "--option", ""}},
 		{"--result: not JSON: invalid character 'o' at start of value at byte 0; a text needs double quotes", []string{"complete", "x", "y", "--result", "ok"}},
 		{"--details: open nowhere.json: ", []string{"fail", "x", "y", "--error", "e", "--details", "@nowhere.json"}},

@@ -15,6 +15,7 @@ import (
 	"reprise/internal/program/start"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -45,11 +46,11 @@ func newBackfillCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.to, "to", "", "the last partition: its key, or a time in it")
 	flags.StringVar(&options.only, "only", backfill.OnlyMissing, "which partitions: missing, failed, stale or all")
 	flags.IntVar(&options.concurrency, "max-concurrency", defaultBackfillConcurrency, "how many partitions run at a time, 1 to 500")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "show which partitions would run, and start nothing")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "list the partitions that would run, and start nothing")
 	options.run.workload.add(command)
 	options.run.server.add(command)
-	flags.StringVarP(&options.run.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name, .backfill and a random part")
-	flags.BoolVar(&options.run.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
+	flags.StringVarP(&options.run.workflowID, "workflow-id", "w", "", "ID of the run; default: the playbook's name, .backfill and a random part")
+	flags.BoolVar(&options.run.detach, "detach", false, "start the run without following it; needs a server that keeps running")
 	options.run.fairness.add(command)
 	flags.Lookup("priority").DefValue, options.run.fairness.priority = fmt.Sprint(lastPriority), lastPriority
 	options.run.local.add(command)
@@ -78,7 +79,7 @@ func (o *partitionsOptions) check() error {
 func (a *app) partitioned(name string, workload map[string]any) (checked, error) {
 	found, err := a.checkForRun(name, workload)
 	if err == nil && found.book.Partitions == nil {
-		err = usageError("playbook %s has no partitions; write such as partitions: {every: day, start: 2024-01-01}", found.book.Name)
+		err = usageError("playbook %s has no partitions; add some, for example partitions: {every: day, start: 2024-01-01}", found.book.Name)
 	}
 	return found, err
 }
@@ -99,7 +100,7 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 		return err
 	}
 	if sink := of.book.WritesOnce(); sink != nil && slices.Contains([]string{backfill.OnlyStale, backfill.OnlyAll}, options.only) {
-		return usageError("--only %s writes rows that are there already, and the sink in line %d would insert them twice or leave the old ones; it needs mode: upsert with a key, or mode: replace",
+		return usageError("--only %s writes rows that the table already has, and the sink in line %d would insert them twice or keep the old ones; it needs mode: upsert with a key, or mode: replace",
 			options.only, sink.Pos.Line)
 	}
 	now := time.Now()
@@ -158,12 +159,12 @@ func (o *partitionsOptions) between(book *playbook.Playbook, now time.Time) (fro
 			return 0, 0, usageError("%s: %w", flag.name, err)
 		}
 		if p.End.After(now) {
-			return 0, 0, usageError("%s: the partition %s is not over before %s", flag.name, p.Key, p.End.Format(time.RFC3339))
+			return 0, 0, usageError("%s: the partition %s does not end before %s", flag.name, p.Key, p.End.Format(time.RFC3339))
 		}
 		*flag.into = p.Index
 	}
 	if from > to {
-		return 0, 0, usageError("--from %s is behind --to %s", o.from, o.to)
+		return 0, 0, usageError("--from %s is after --to %s", o.from, o.to)
 	}
 	return from, to, nil
 }
@@ -228,9 +229,9 @@ func (a *app) noteWhatCounts(matrix *backfill.Matrix, options *partitionsOptions
 	switch {
 	case options.only != backfill.OnlyMissing:
 	case matrix.Counts[partition.Stale] > 0:
-		a.notef("--only stale runs those that an earlier version of the playbook has done")
+		a.notef("to run stale ones, which an earlier version of the playbook has done, use --only stale")
 	case len(given.sets)+len(given.files)+len(given.values) > 0:
-		a.notef("what is done counts for every workload; --only all runs it again with this one")
+		a.notef("a partition is done whatever its workload was; to run it again with this workload, use --only all")
 	}
 }
 
@@ -246,13 +247,13 @@ func notDone(only string) string {
 func (a *app) backfillPlan(of checked, keys []string, workload map[string]any, options *partitionsOptions) (start.Plan, error) {
 	text := backfill.Source(of.book, of.file.Name, options.concurrency)
 	file := source.NewFile(backfill.FileName(of.file.Name), text)
-	files := playbook.NewFiles(func(name string) ([]byte, error) {
+	files := check.NewFiles(func(name string) ([]byte, error) {
 		if name == backfill.CalledName(of.file.Name) {
 			return of.file.Bytes(), nil
 		}
 		return a.readCalled(name)
 	})
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Zone: knownZone, Files: files, Now: time.Now()})
+	book, found := check.Validate(file, activities.Default(), check.Options{Zone: knownZone, Files: files, Now: time.Now()})
 	if found.HasErrors() {
 		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", of.file.Name, found.Errors())
 	}

@@ -45,10 +45,10 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Contains(t, said, "starter approve '"+inner+"' ask")
 	require.Contains(t, said, "starter approve '"+twin+"' ask")
 	refused := d.refuses(exitFailed, "approve", id, "ask")
-	require.Contains(t, refused, "2 attempts in child runs await an answer; name one of these by its ID")
+	require.Contains(t, refused, "2 attempts in child runs await an answer; name one of the child runs by its ID")
 	require.Contains(t, refused, "starter approve '"+twin+"' ask")
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, here or in a child run")
-	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer awaits no answers")
+	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, in this run or in a child run")
+	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer does not await answers")
 	d.does("approve", twin, "ask")
 
 	var answered answerDocument
@@ -58,7 +58,7 @@ func TestAnswersInChildRuns(t *testing.T) {
 	d.awaits(inner, 1, 1)
 	require.Contains(t, d.does("progress", id, "import", "--done", "3"), inner+": import: 3")
 	require.Contains(t, d.does("graph", id), "runs "+inner+" (asks.outer.inner): awaiting")
-	require.Contains(t, d.does("fail", id, "import", "--error", "no", "--final"), inner+": import has failed permanently")
+	require.Contains(t, d.does("fail", id, "import", "--error", "no", "--final"), inner+": import failed permanently")
 
 	result := d.ends(id)
 	require.Equal(t, interpreter.Failed, result.Status)
@@ -111,12 +111,12 @@ func TestStatusShowsChildRuns(t *testing.T) {
 	waits(alone)
 
 	said := d.does("status", id)
-	require.Contains(t, strings.ReplaceAll(said, "\n", " "), "alone: "+alone+", flaky retry_pending, attempt 1/3, in 1")
+	require.Contains(t, strings.ReplaceAll(said, "\n", " "), "alone: "+alone+", flaky retry_pending, attempt 2 of 3, in 1")
 	require.Contains(t, said, "starter retry-now '"+alone+"'\n")
 	require.Contains(t, said, "starter status "+id+" each\n")
 	said = d.does("status", id, "--step", "each")
 	require.Contains(t, said, "[0] running, attempt 1, runs "+first+"\n      ask awaits an answer for ")
-	require.Contains(t, said, "[1] running, attempt 1, runs "+second+"\n      flaky retry_pending, attempt 1/3, in 1")
+	require.Contains(t, said, "[1] running, attempt 1, runs "+second+"\n      flaky retry_pending, attempt 2 of 3, in 1")
 	require.Contains(t, said, "starter approve '"+first+"' ask\n")
 	require.Contains(t, said, "starter retry-now '"+second+"'\n")
 	var status runs.Status

@@ -81,7 +81,7 @@ func (c *collection) read(ctx context.Context, run runs.Found, which string, see
 	}
 	notes := summary.Notes
 	if !run.Ended() {
-		notes = append(notes, "it is open, so these are the figures so far")
+		notes = append(notes, "still open, so these are the figures so far")
 	}
 	c.into.End(at, notes...)
 	return summary, nil

@@ -17,7 +17,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // openTerminal opens a pseudo-terminal: what is written to screen is read from keyboard.
@@ -77,22 +77,22 @@ func TestAdviceIsDim(t *testing.T) {
 	require.NotContains(t, shown, yellow)
 
 	shown = run("run", good, "--set", "nothing=1", "--detach")
-	require.Contains(t, shown, yellow+`warning: the playbook's workload has no key "nothing", and no expression names it`+plain+"\n")
+	require.Contains(t, shown, yellow+`warning: the playbook's workload has no key "nothing", and no expression uses it`+plain+"\n")
 	require.Contains(t, shown, "\n"+dim+"See "+terminal.Program()+" run --help."+plain+"\n")
 	require.Equal(t, 1, strings.Count(shown, yellow))
 
 	server, err := client.NewLazyClient(client.Options{})
 	require.NoError(t, err)
 	defer server.Close()
-	hint := func(result workflows.Result) string {
+	hint := func(result protocol.Result) string {
 		return onTerminal(t, func(screen io.Writer) {
 			a := &app{Streams: Streams{Err: &terminal.Screen{To: screen}}}
 			a.hintNext(&session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
 		})
 	}
-	require.Equal(t, dim+"To see what happened: "+terminal.Program()+" events patients-7x2k --failed"+plain+"\n", hint(workflows.Result{Status: interpreter.Failed}))
-	require.Equal(t, dim+"To run the failed iterations again: "+terminal.Program()+" dead-letters reprocess patients-7x2k"+plain+"\n", hint(workflows.Result{
-		Status: interpreter.Partial, Steps: []workflows.StepRecord{{Loop: &workflows.LoopRecord{Stats: interpreter.LoopStats{Failed: 1}}}},
+	require.Equal(t, dim+"To see what happened: "+terminal.Program()+" events patients-7x2k --failed"+plain+"\n", hint(protocol.Result{Status: interpreter.Failed}))
+	require.Equal(t, dim+"To run the failed iterations again: "+terminal.Program()+" dead-letters reprocess patients-7x2k"+plain+"\n", hint(protocol.Result{
+		Status: interpreter.Partial, Steps: []protocol.StepRecord{{Loop: &protocol.LoopRecord{Stats: interpreter.LoopStats{Failed: 1}}}},
 	}))
 
 	t.Setenv("NO_COLOR", "1")

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // listPage is how many names of runs and schedules are offered.
@@ -105,7 +105,7 @@ func (a *app) known(command *cobra.Command, read func(context.Context, *session)
 func givenServer(command *cobra.Command) *serverFlags {
 	given := func(name string) string { return command.Flag(name).Value.String() }
 	if command.Flag("address") == nil {
-		return &serverFlags{taskQueue: workflows.DefaultTaskQueue}
+		return &serverFlags{taskQueue: protocol.DefaultTaskQueue}
 	}
 	server := &serverFlags{taskQueue: given("task-queue"), payloadStore: given("payload-store")}
 	server.Address, server.Namespace, server.Profile = given("address"), given("namespace"), given("profile")

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"reprise/internal/base/private"
 	"reprise/internal/base/regular"
 )
 
@@ -15,6 +17,22 @@ type confinement struct {
 	folder string // as messages name it
 	// spellings are the absolute paths of the folder: as it was named, and without symbolic links.
 	spellings []string
+	// private are files that are neither read nor written, whatever the folder; nil is none.
+	private func() private.Places
+}
+
+// errPrivate refuses a file that is nobody's to read here.
+func errPrivate(path string) error {
+	return fmt.Errorf("%q is one of the programs' own files (keys, server state, connections, callers), which cannot be read or written here", path)
+}
+
+// isPrivate reports whether an open file, or one that is there, is private.
+func (c *confinement) isPrivate(info os.FileInfo) bool {
+	if c.private == nil {
+		return false
+	}
+	files := c.private()
+	return files.Has(info) || files.Holds(info)
 }
 
 // confineTo opens a folder.
@@ -44,7 +62,15 @@ func (c *confinement) open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return regular.OpenIn(c.root, local)
+	file, err := regular.OpenIn(c.root, local)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && c.isPrivate(info) {
+		_ = file.Close()
+		return nil, errPrivate(path)
+	}
+	return file, nil
 }
 
 // local is a path below the folder.
@@ -58,22 +84,31 @@ func (c *confinement) local(path string) (string, error) {
 		}
 	}
 	if !filepath.IsLocal(local) {
-		return "", fmt.Errorf("%q is outside of the folder %s; --folder names another one", path, c.folder)
+		return "", fmt.Errorf("%q is outside the folder %s; use --folder for another one", path, c.folder)
+	}
+	if c.private != nil && (private.InPath(local) || c.private().Names(local)) {
+		return "", errPrivate(path)
 	}
 	return local, nil
 }
 
 // writePrivate writes a file that nobody else can read.
 func (c *confinement) writePrivate(path string, data []byte) error {
-	const mode = 0o600
+	const access, mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 0o600
+	var file *os.File
+	var err error
 	if c == nil {
-		return os.WriteFile(path, data, mode)
+		file, err = os.OpenFile(path, access, mode)
+	} else if err = c.check(path); err == nil {
+		if path, err = c.local(path); err == nil {
+			file, err = c.root.OpenFile(path, access, mode)
+		}
 	}
-	local, err := c.local(path)
 	if err != nil {
 		return err
 	}
-	return c.root.WriteFile(local, data, mode)
+	_, err = file.Write(data)
+	return errors.Join(file.Chmod(mode), err, file.Close())
 }
 
 // check refuses a path that leads out of the folder, whatever is there.
@@ -82,7 +117,11 @@ func (c *confinement) check(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.root.Stat(local); err != nil && !os.IsNotExist(err) {
+	info, err := c.root.Stat(local)
+	switch {
+	case err == nil && c.isPrivate(info):
+		return errPrivate(path)
+	case err != nil && !os.IsNotExist(err):
 		return err
 	}
 	return nil
@@ -105,7 +144,7 @@ const mostRead = 64 << 20
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostRead+1))
 	if err == nil && len(data) > mostRead {
-		err = fmt.Errorf("it has more than %d MiB", mostRead>>20)
+		err = fmt.Errorf("it is larger than %d MiB", mostRead>>20)
 	}
 	return data, err
 }

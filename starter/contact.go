@@ -94,7 +94,7 @@ func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
 		case err == nil || !connect.Unreachable(err):
 			return outcome{result: result, err: err}
 		case c.isOver():
-			return outcome{err: fmt.Errorf("the server was away for more than %s: %w", c.patience, err)}
+			return outcome{err: fmt.Errorf("the server was unreachable for more than %s: %w", c.patience, err)}
 		case ctx.Err() != nil || !expired && sleep.For(ctx, retryFrom) != nil:
 			return outcome{err: err}
 		}

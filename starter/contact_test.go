@@ -20,7 +20,7 @@ import (
 	"reprise/internal/program/start"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // hasty is a run whose client gives up asking for the end after a moment, where
@@ -57,9 +57,9 @@ func newFar(t *testing.T) *far {
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
 	w := worker.New(env.Client(), queue, worker.Options{})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (*workflows.Result, error) {
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (*protocol.Result, error) {
 		workflow.GetSignalChannel(ctx, "end").Receive(ctx, nil)
-		return &workflows.Result{Status: "completed", Result: expression.Of("done")}, nil
+		return &protocol.Result{Status: "completed", Result: expression.Of("done")}, nil
 	}, workflow.RegisterOptions{Name: "Waits"})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
@@ -150,7 +150,7 @@ func TestFollowGivesUp(t *testing.T) {
 	require.EqualValues(t, "unknown", doc.Status)
 	require.Equal(t, f.run.GetRunID(), doc.RunID)
 	require.Equal(t, kindNoServer, doc.Error.Kind)
-	require.Contains(t, doc.Error.Message, "the server was away for more than 2s")
+	require.Contains(t, doc.Error.Message, "the server was unreachable for more than 2s")
 	said := f.err.String()
 	require.Equal(t, 1, strings.Count(said, "lost the server at"), said)
 	require.NotContains(t, said, "is back")

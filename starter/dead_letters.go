@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
@@ -37,12 +38,12 @@ func (f *letterFlags) add(command *cobra.Command) {
 	f.addRun(command)
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
 	flags.StringVar((*string)(&f.class), "class", "", "only errors of this class: "+orList(errorClasses))
-	flags.StringVar(&f.since, "since", "", "only where the last attempt was since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
-	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations that were cancelled or never began, of a run that has ended")
+	flags.StringVar(&f.since, "since", "", "only iterations whose last attempt was after a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations of a run that has ended which were cancelled or never started")
 }
 
 func (f *letterFlags) addRun(command *cobra.Command) {
-	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, where several runs had the workflow ID; default the latest")
+	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, if several runs had the workflow ID; default: the latest")
 }
 
 // errorClasses are those by which dead letters are chosen.
@@ -74,7 +75,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usageError("--since %q is neither a duration nor a time, expected such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
+	return time.Time{}, usageError("--since %q: expected a duration or a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
 }
 
 // stored connects to a server that stays, where past runs are.
@@ -84,7 +85,7 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 		return s, err
 	}
 	return nil, withStatus(exitNoServer, fmt.Errorf(
-		"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or %s", orDev(ctx)))
+		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", orDev(ctx)))
 }
 
 // orDev says how to get a server that stays, beside naming one.
@@ -142,7 +143,7 @@ func (a *app) withChain(
 func (a *app) reportLost(chains []*deadletter.Chain) {
 	for _, chain := range chains {
 		if chain.Lost > 0 {
-			a.notef("note: %s of %s%s counted but no longer described by any history",
+			a.notef("note: %s of %s%s counted, but no history describes them any more",
 				terminal.Count(chain.Lost, "failed iteration"), chain.Origin.WorkflowID, isAre(chain.Lost))
 		}
 	}
@@ -167,8 +168,8 @@ func newDeadLettersListCommand(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.listDeadLetters(strings.Join(args, ""), options) },
 	}
 	options.letters.add(command)
-	command.Flags().BoolVar(&options.all, "all", false, "also those that have succeeded since")
-	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("how many at most; default %d in a table, all as JSON", mostListed))
+	command.Flags().BoolVar(&options.all, "all", false, "also those that a reprocess has completed")
+	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("maximum number to list; default %d in a table, all as JSON", mostListed))
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -241,12 +242,12 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 			continue
 		}
 		if hinted++; hinted > mostHints {
-			a.notef("and other runs have cancelled iterations too")
+			a.notef("more runs have cancelled iterations")
 			return
 		}
-		take := "to take them up"
+		take := "to run them again"
 		if failed := len(choose(chain, filter, 0).open); failed > 0 {
-			take += fmt.Sprintf(", and the %d that failed", failed)
+			take += fmt.Sprintf(", with the %d that failed", failed)
 		}
 		a.advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
 			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
@@ -265,7 +266,7 @@ func (a *app) chains(
 	}
 	chains, err := s.reader().Search(ctx, s.namespace, filter.Since)
 	if errors.Is(err, deadletter.ErrNoAttributes) {
-		return nil, fmt.Errorf("%w; name a run, or have an administrator add it with type Int", err)
+		return nil, fmt.Errorf("%w; name a run, or ask an administrator to add it with type Int", err)
 	}
 	if err == nil {
 		a.reportLost(chains)
@@ -278,34 +279,36 @@ func (a *app) writeLetters(list letterList) error {
 		a.notef("no dead letters")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, terminal.PaperOf(a.Out).Width)+"\n")
+	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, terminal.PaperOf(a.Out))+"\n")
 	if left := list.Total - len(list.DeadLetters); left > 0 {
 		a.notef("and %d more; --limit %d shows them", left, list.Total)
 	}
 	return err
 }
 
-// lettersTable fits a terminal: what has failed and why goes last.
-func lettersTable(letters []deadletter.Letter, width int) string {
+// lettersTable fits a terminal: what failed and why stays, and wraps where it is long.
+func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
+	const fewest = 3 // columns
 	ids := lists.Map(letters, func(letter deadletter.Letter) string { return letter.ID })
-	return terminal.FitColumns(width, ids, [][]string{
-		{"last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
-		{"dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
-		{"dead letter", "element", "class", "error", "status"},
-		{"dead letter", "class", "error", "status"},
-		{"dead letter", "error", "status"},
-		{"dead letter", "error"},
-		{"dead letter"},
+	return terminal.FitColumns(paper.Width, ids, [][]string{
+		{"dead letter", "element", "error", "status", "class", "attempts", "failed runs", "last attempt"},
+		{"dead letter", "element", "error", "status", "class", "attempts"},
+		{"dead letter", "element", "error", "status"},
+		{"dead letter", "element", "error"},
 	}, func(columns, ids []string) string {
 		rows := terminal.NewTable(terminal.Head(columns)...)
 		for i, letter := range letters {
 			rows.AppendRow(terminal.Row(columns, map[string]any{
 				"last attempt": terminal.Time(letter.LastAttemptAt), "dead letter": ids[i],
-				"element": terminal.Shorten(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
-				"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
+				"element": paper.Shorten(expression.Text(letter.Element.Data), 60), "class": letter.Error.Class,
+				"error": paper.Shorten(letter.Error.Message, 200), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
 			}))
 		}
-		return terminal.Fit(rows, width, terminal.Elastic{Name: "error", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "element", Least: 10, Cut: terminal.Snip})
+		elastic := []terminal.Elastic{{Name: "error", Least: 24, Cut: text.WrapSoft}, {Name: "element", Least: 10, Cut: text.WrapSoft}}
+		if len(columns) == fewest {
+			elastic = append(elastic, terminal.Elastic{Name: "error", Least: 9, Cut: text.WrapSoft}, terminal.Elastic{Name: "element", Least: 7, Cut: text.WrapSoft})
+		}
+		return terminal.Fit(rows, paper.Width, elastic...)
 	})
 }
 
@@ -334,7 +337,7 @@ var letterID = regexp.MustCompile(`^(.+)/[^/]*/[^/]*$`)
 func (a *app) showDeadLetter(id string, options *showOptions) error {
 	parts := letterID.FindStringSubmatch(id)
 	if parts == nil {
-		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, terminal.Program())
+		return usageError("%q is not the ID of a dead letter, such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows the IDs", id, terminal.Program())
 	}
 	workflowID := parts[1]
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(ctx context.Context, s *session, chain *deadletter.Chain) error {

@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
 	"reprise/interpreter"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 )
 
-// TestLettersFit keeps the IDs of dead letters whole on narrow terminals, and as much
-// of the rest as there is room for.
+// TestLettersFit: a narrow terminal shows every ID, element and error, and as many other columns as there is room for;
+// a pipe gets all of it.
 func TestLettersFit(t *testing.T) {
 	t.Parallel()
 
@@ -33,14 +34,24 @@ func TestLettersFit(t *testing.T) {
 	columns := map[int]int{}
 
 	for width := 40; width < 240; width += 5 {
-		rendered := lettersTable(letters, width)
+		rendered := lettersTable(letters, terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width)
-		require.Contains(t, rendered, letters[0].ID)
+		ids := ""
+		for _, line := range strings.Split(rendered, "\n")[3:] {
+			if cells := strings.Split(line, "│"); len(cells) > 1 {
+				ids += strings.TrimSpace(cells[1])
+			}
+		}
+		require.Equal(t, letters[0].ID+letters[1].ID, ids, "%d columns", width)
 		columns[width] = strings.Count(strings.SplitN(rendered, "\n", 3)[1], "│") - 1
 		require.GreaterOrEqual(t, columns[width], columns[width-5], "%d columns", width)
 	}
-	require.Equal(t, 3, columns[80])
+	require.Equal(t, 3, columns[40])
+	require.Equal(t, 4, columns[90])
 	require.Equal(t, 8, columns[200])
+	whole := lettersTable(letters, terminal.Paper{Width: terminal.Unbounded})
+	require.Contains(t, whole, letter.Error.Message)
+	require.Contains(t, whole, strings.Repeat("p", 60))
 }
 
 // TestToolsFit explains every tool within 80 columns, but for its example, with its

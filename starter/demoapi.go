@@ -21,7 +21,7 @@ func newDemoAPICommand(a *app) *cobra.Command {
 			api := demoapi.New(demoapi.Options{})
 			url, err := api.Start(a.interrupts.graceful, net.JoinHostPort(ip, strconv.Itoa(port)))
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("%w; --port names another port, 0 a free one", err)
+				return fmt.Errorf("%w; choose another port with --port, or 0 for a free one", err)
 			}
 			if err != nil {
 				return err

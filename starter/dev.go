@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,10 +33,10 @@ func newDevCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.port, "port", 7233, "port of the server, 0 for a free one")
-	flags.IntVar(&options.uiPort, "ui-port", 8233, "port of the web UI, 0 for a free one")
-	flags.IntVar(&options.pagePort, "page-port", 8250, "port of the page of runs, 0 for a free one; a free one too where it is taken")
-	flags.StringVar(&options.namespace, "namespace", connect.DefaultNamespace, "Temporal namespace, created if need be")
-	flags.BoolVar(&options.noWorker, "no-worker", false, "start the server alone")
+	flags.IntVar(&options.uiPort, "ui-port", 8233, "port of the web UI, if the server is Temporal's own command, 0 for a free one; with devserver the web UI is part of the page")
+	flags.IntVar(&options.pagePort, "page-port", 8250, "port of the page of runs, 0 for a free one; if it is taken, a free one is used")
+	flags.StringVar(&options.namespace, "namespace", connect.DefaultNamespace, "Temporal namespace; created if it does not exist")
+	flags.BoolVar(&options.noWorker, "no-worker", false, "start only the server, without a worker")
 	options.local.add(command)
 	options.server.addWorker(command)
 	return command
@@ -53,14 +54,15 @@ func (a *app) dev(options *devOptions) error {
 	}
 	if err == nil && found != nil {
 		found.close()
-		return fmt.Errorf("starter dev is running in this directory already: process %d, server %s, web UI %s",
-			found.state.PID, found.state.Address, found.state.UI)
+		return fmt.Errorf("starter dev is running in this directory already: process %d, server %s, page %s",
+			found.state.PID, found.state.Address, found.state.Page)
 	}
 	target := options.server
 	target.Namespace = options.namespace
 	if options.noWorker {
 		target.taskQueue = ""
 	}
+	a.interrupts.endsInOrder()
 	ports := localserver.Options{Port: options.port, UIPort: options.uiPort}
 	s, err := options.local.startLocal(ctx, ports, target)
 	if err != nil {
@@ -70,20 +72,23 @@ func (a *app) dev(options *devOptions) error {
 		return err
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
-	page, err := a.startPage(s, options.pagePort, cmp.Or(options.local.playbooks, "."))
-	if err != nil {
+	if err := a.startPage(s, options.pagePort, cmp.Or(options.local.playbooks, ".")); err != nil {
 		return err
 	}
-	defer page.stop()
 	state := devState{
-		Address: s.address, UI: s.ui, Page: page.link, Namespace: s.namespace, TaskQueue: target.taskQueue,
+		Address: s.address, UI: s.ui, UISocket: s.uiSocket, Page: s.page.link, Namespace: s.namespace, TaskQueue: target.taskQueue,
 		PayloadStore: cmp.Or(target.payloadStore, s.store.Name()), Key: s.key, PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
+	}
+	if options.local.dbFile != "" {
+		if state.DBFile, err = filepath.Abs(options.local.dbFile); err != nil {
+			return fmt.Errorf("find the file of the server: %w", err)
+		}
 	}
 	if err := state.write(); err != nil {
 		return err
 	}
 	defer state.remove()
-	_, _ = fmt.Fprintf(a.Out, "Runs:     %s\nTemporal: %s, namespace %s\nWeb UI:   %s\nIts list: %s\n", page.link, s.address, s.namespace, s.ui, s.runsLink())
+	_, _ = fmt.Fprintf(a.Out, "Runs:     %s\nTemporal: %s, namespace %s\n", s.page.link, s.address, s.namespace)
 	if target.taskQueue != "" {
 		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.taskQueue, workerLogPath())
 		_, _ = fmt.Fprintf(a.Out, "Answers:  %s\n", s.callbacks.url)
@@ -105,5 +110,5 @@ func stopText(dbFile string) string {
 	if dbFile != "" {
 		return "Ctrl-C stops it."
 	}
-	return "Ctrl-C stops it; its runs and schedules end with it. --db-filename FILE keeps them."
+	return "Ctrl-C stops it, and its runs and schedules are gone; --db-filename FILE keeps them."
 }

@@ -39,13 +39,18 @@ func newDocsCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+docsPort, "host:port to listen on; port 0 is a free one")
-	flags.StringVar(&options.open, "open", "", "open a browser at a word, or at what is found for a question")
-	flags.StringVar(&options.write, "write", "", "write the pages into this folder, for any web server, and end")
+	flags.StringVar(&options.open, "open", "", "open the browser at this word, or at the best match for a question")
+	flags.StringVar(&options.write, "write", "", "write the pages into this folder, for any web server, and exit")
 	return command
 }
 
 // newSite makes the pages of the documents.
-func newSite() (*docsite.Site, error) { return docsite.New(reprise.Documents, playbooks.FS) }
+func newSite() (*docsite.Site, error) {
+	return docsite.New(reprise.Documents, playbooks.FS, map[string]string{"llms-full.txt": wholeReference()})
+}
+
+// wholeReference is llms-full.txt: a guide, and every word of the language and of the programs, as text for models.
+func wholeReference() string { return reference.New(activities.Default()).LLMsFull() }
 
 // lazySite makes the pages when the first one is asked for.
 func lazySite() http.Handler {
@@ -63,7 +68,7 @@ func lazySite() http.Handler {
 // docs serves the documents until it is interrupted.
 func (a *app) docs(options *docsOptions) error {
 	if options.write != "" && options.open != "" {
-		return usageError("--write writes files and opens nothing; leave out --open")
+		return usageError("--write and --open exclude each other")
 	}
 	site, err := newSite()
 	if err != nil {
@@ -108,7 +113,7 @@ func (a *app) browse(ctx context.Context, link string) {
 		program = "open"
 	}
 	if err := exec.CommandContext(ctx, program, link).Start(); err != nil { //nolint:gosec // the link is ours
-		a.notef("no browser was opened (%s); open the link", strings.TrimPrefix(err.Error(), "exec: "))
+		a.notef("could not open a browser (%s); open the link", strings.TrimPrefix(err.Error(), "exec: "))
 	}
 }
 

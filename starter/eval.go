@@ -52,7 +52,7 @@ func (a *app) evalNames(with, sets []string) (map[string]any, error) {
 		}
 		members, isMap := value.(map[string]any)
 		if !isMap {
-			return nil, usageError("--with %s holds a %s and no map of names; give it one: --with response=%s", path, expression.TypeName(value), path)
+			return nil, usageError("--with %s has a %s, not a map of names; give it a name: --with response=%s", path, expression.TypeName(value), path)
 		}
 		names = merged(names, members)
 	}
@@ -136,7 +136,7 @@ func (a *app) noteUngiven(template *expression.Template, names map[string]any) {
 			continue
 		}
 		noted = append(noted, ref.Root)
-		hint := "; give one with --with or --set"
+		hint := "; set one with --with or --set"
 		if near := expression.Suggest(ref.Root, sortedKeys(names)); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}

@@ -40,8 +40,8 @@ func newEventsCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.follow, "follow", false, "continue until the run has ended")
-	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations; the same as STEP")
+	flags.BoolVar(&options.follow, "follow", false, "follow the run until it ends")
+	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations; same as STEP")
 	flags.IntVar(&index, "index", 0, "only the iteration with this index, from 0, with its attempts")
 	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
 	flags.StringSliceVar(&options.kinds, "kind", nil, "only events of these kinds, such as action_error,step_retry")
@@ -101,10 +101,10 @@ func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs
 		a.notef("note: %s", note)
 	}
 	if err == nil && writer.n == 0 {
-		a.notef("no such events")
+		a.notef("no events match")
 	}
 	if summary.Unasked > 0 && output == "table" {
-		a.advisef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
+		a.advisef("The attempts of iterations are not listed; add --step, --index or --failed.")
 	}
 	return err
 }

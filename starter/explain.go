@@ -34,16 +34,16 @@ func (a *app) explain(word, output string) error {
 			return usageError("%q is a command; %s %s --help describes it", word, terminal.Program(), command)
 		}
 		if near := r.Suggest(word); near != "" {
-			return usageError("%q is no word of Reprise; did you mean %q?", word, near)
+			return usageError("Reprise has no word %q; did you mean %q?", word, near)
 		}
-		return usageError("%q is no word of Reprise; %s explain lists all of them", word, terminal.Program())
+		return usageError("Reprise has no word %q; %s explain lists all words", word, terminal.Program())
 	}
 	var b strings.Builder
 	for i, entry := range found {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		writeEntry(&b, entry, terminal.PaperOf(a.Out).Width)
+		writeEntry(&b, entry, terminal.Width(a.Out))
 	}
 	return a.show(output, found, b.String())
 }
@@ -78,7 +78,7 @@ func (a *app) explainIndex(r *reference.Reference, output string) error {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		fmt.Fprintf(&b, "%s:\n", kind.Plural())
-		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.PaperOf(a.Out).Width-2) {
+		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.Width(a.Out)-2) {
 			b.WriteString("  " + line + "\n")
 		}
 	}

@@ -25,9 +25,9 @@ type fairnessFlags struct {
 
 func (f *fairnessFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.IntVar(&f.priority, "priority", defaultPriority, "1 to 5: where work waits, all of 1 goes before any of 2, and so on")
+	flags.IntVar(&f.priority, "priority", defaultPriority, "1 to 5: waiting work of priority 1 goes before all work of priority 2, and so on")
 	flags.StringVar(&f.key, "fairness-key", "",
-		"runs of one priority are dispatched in rotation by key; up to 64 bytes, default the run's ID")
+		"work of one priority is dispatched in rotation by this key; up to 64 bytes, default: the run's ID")
 	flags.Float64Var(&f.weight, "fairness-weight", 1, "weight of the key in the rotation, 0.001 to 1000")
 }
 

@@ -22,7 +22,7 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(command *cobra.Command) {
-	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, where several runs had the workflow ID; default the latest")
+	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, if several runs had the workflow ID; default: the latest")
 	f.server.add(command)
 }
 
@@ -109,9 +109,9 @@ func (a *app) findError(s *session, err error) error {
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &unknown) && unknown.ID == "":
-		return usageError("%w on %s, namespace %s; %s run FILE starts one", err, s.address, s.namespace, terminal.Program())
+		return usageError("%w on %s, namespace %s; start one with %s run FILE", err, s.address, s.namespace, terminal.Program())
 	case errors.As(err, &unknown) && unknown.Nearest == "":
-		return usageError("%w on %s, namespace %s; %s list shows those that are there", err, s.address, s.namespace, terminal.Program())
+		return usageError("%w on %s, namespace %s; %s list shows the existing ones", err, s.address, s.namespace, terminal.Program())
 	case errors.Is(err, runs.ErrNotFound), errors.As(err, &ambiguous):
 		return usageError("%w", err)
 	}

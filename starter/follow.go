@@ -15,7 +15,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // outcome is how a run ended, or why that has no result or is not known.
 type outcome struct {
-	result workflows.Result
+	result protocol.Result
 	err    error
 }
 
@@ -48,7 +48,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case end := <-ended:
 		stop()
 		if s.server != nil && output == "table" {
-			defer a.advisef("The local server ends here; %s dev keeps one running, so that runs can be read afterwards.", terminal.Program())
+			defer a.advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.Program())
 		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
@@ -60,10 +60,10 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	if s.server == nil {
 		return a.stopFollowing(s, run, link.isLost(), output)
 	}
-	a.notef("cancelling the run; Ctrl-C again leaves at once")
+	a.notef("cancelling the run; press Ctrl-C again to exit at once")
 	end := cancelled(ctx, s, run, ended)
 	if a.interrupts.now.Err() != nil {
-		return withStatus(exitInterrupted, errors.New("left before the run had ended"))
+		return withStatus(exitInterrupted, errors.New("exited before the run had ended"))
 	}
 	return a.report(s, run, end, output)
 }
@@ -81,7 +81,7 @@ func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-
 	case <-s.lost():
 		return outcome{err: errors.New("the local Temporal server ended before the cancelled run did")}
 	case <-ctx.Done(): // of no interest if the user left
-		return outcome{result: workflows.Result{
+		return outcome{result: protocol.Result{
 			Status:   interpreter.Cancelled,
 			Warnings: []string{fmt.Sprintf("the run did not end within %s after it was cancelled; its server was stopped", cancelPatience)},
 		}}
@@ -94,7 +94,7 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 	doc := s.unfinished(run)
 	if lost {
 		doc.Status = statusUnknown
-		a.notef("stopped following; the server does not answer, so the status of the run is unknown")
+		a.notef("stopped following; the server does not respond, so the status of the run is unknown")
 	} else {
 		a.notef("stopped following; the run continues")
 	}
@@ -109,8 +109,8 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 
 // hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
-	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.advisef("  web UI:   %s", link)
+	if link := s.pageOf(run.GetID(), run.GetRunID()); link != "" {
+		a.advisef("  page:     %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
 		a.advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)
@@ -145,7 +145,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 			}
 		case link.unanswered():
 			screen.close()
-			a.notef("lost the server at %s, trying again; the run continues", address)
+			a.notef("lost the server at %s, reconnecting; the run continues", address)
 		}
 		if err == nil {
 			screen.show(lines)
@@ -175,7 +175,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 			there = true
 			run := s.client.GetWorkflow(ctx, found.WorkflowID, found.RunID)
 			s.taskQueue = cmp.Or(found.TaskQueue, s.taskQueue) // its workers are those that answer
-			if link := s.link(run.GetID(), run.GetRunID()); link != "" {
+			if link := s.pageOf(run.GetID(), run.GetRunID()); link != "" {
 				a.notef("%s: %s", run.GetID(), link)
 			}
 			return a.follow(s, run, output)

@@ -19,8 +19,6 @@ import (
 	"reprise/internal/observe/report"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
-	"reprise/interpreter/expression"
-	"reprise/workflows"
 )
 
 // reportOptions is the command line of report.
@@ -51,15 +49,15 @@ func newReportCommand(a *app) *cobra.Command {
 func writable(file string) error {
 	switch file {
 	case "":
-		return usageError("say with -o where to write the report; - is standard output")
+		return usageError("-o is missing: name the file to write, or - for standard output")
 	case "-":
 		return nil
 	}
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-		return usageError("%s is in no directory that there is", file)
+		return usageError("the directory of %s does not exist", file)
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return usageError("%s is there and no file that can be replaced", file)
+		return usageError("%s exists and is not a regular file, so it is not replaced", file)
 	}
 	return nil
 }
@@ -92,7 +90,7 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 	}
 	doc.Notes = doc.Status.Notes
 	if doc.Playbook, err = s.runs().Playbook(ctx, found); err != nil {
-		doc.Notes = append(doc.Notes, fmt.Sprintf("the steps are those that ran, since the playbook cannot be read: %v", err))
+		doc.Notes = append(doc.Notes, fmt.Sprintf("only steps that ran are shown, because the playbook cannot be read: %v", err))
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, cmp.Or(found.EndedAt, doc.At))
 	c := a.newCollection(s, stats.NewCollector(doc.Timeline.See))
@@ -132,31 +130,14 @@ func (a *app) addValues(ctx context.Context, s *session, found runs.Found, doc *
 		if err == nil && result.Result.Data != nil {
 			doc.Result = shown(result.Result.Data)
 		}
-		doc.Failed = firstFailed(result)
+		if err == nil {
+			doc.Cause = render.EndedRun{WorkflowID: found.WorkflowID, Result: result, Book: doc.Playbook}.Cause()
+		}
 	}
 	if doc.Playbook != nil {
 		doc.Graph = graph.New(doc.Playbook, doc.Status, &graph.Children{}).SVG()
 	}
 	doc.Link, doc.Commands = s.link(found.WorkflowID, found.LastRunID()), render.Help(doc.Status)
-}
-
-// firstFailed is the first iteration that failed, nil where none is known.
-func firstFailed(result workflows.Result) *report.FailedIteration {
-	for _, record := range result.Steps {
-		if record.Loop == nil || len(record.Loop.Errors) == 0 {
-			continue
-		}
-		first := record.Loop.Errors[0]
-		failed := &report.FailedIteration{Step: record.Step, Index: first.Index}
-		if first.Element.Data != nil {
-			failed.Element = expression.Text(render.Masked(first.Element.Data))
-		}
-		if first.Error != nil {
-			failed.Message = first.Error.Message
-		}
-		return failed
-	}
-	return nil
 }
 
 // writeHTML writes a report in which the eyes see every character: a page obeys

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/report"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
@@ -253,7 +254,7 @@ func hostileReport(t testing.TB) report.Document {
 	doc.Status.Steps = append(doc.Status.Steps, runs.Step{Step: hostileText, Visit: 1, Item: runs.Item{Status: hostileText}})
 	doc.Playbook = nil
 	doc.Input, doc.Result, doc.Commands = hostileText, hostileText, []string{hostileText}
-	doc.Failed = &report.FailedIteration{Step: hostileText, Element: hostileText, Message: hostileText}
+	doc.Cause = &render.Cause{Step: hostileText, Element: hostileText, Message: hostileText, Request: hostileText, Answer: hostileText, Policy: hostileText, Body: render.Excerpt{Head: hostileText, Middle: hostileText, Tail: hostileText, Lines: 3}}
 	for i := range doc.Stats.Steps {
 		doc.Stats.Steps[i].Step = hostileText
 	}

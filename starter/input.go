@@ -59,7 +59,7 @@ func (a *app) confirm(yes bool, question string) error {
 		return nil
 	}
 	if !a.canAsk() {
-		return usageError("%s Nobody can be asked here; say --yes", question)
+		return usageError("%s Standard input is not a terminal; confirm with --yes", question)
 	}
 	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
 	err := answered(a.In)

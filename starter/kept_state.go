@@ -37,7 +37,7 @@ type stateOptions struct {
 	local    localFlags
 	workload workloadFlags
 	state    string
-	element  string
+	elements []string
 	output   string
 }
 
@@ -45,8 +45,8 @@ type stateOptions struct {
 func (o *stateOptions) add(command *cobra.Command, one bool) {
 	o.workload.add(command)
 	if one {
-		command.Flags().StringVar(&o.state, "state", "", "name of the state, of a step in a loop")
-		command.Flags().StringVar(&o.element, "element", "", "element of the loop whose state is meant, typed as in YAML")
+		command.Flags().StringVar(&o.state, "state", "", "name of the state, for a step in a loop")
+		command.Flags().StringArrayVar(&o.elements, "element", nil, "element of the loop whose state is meant, typed as in YAML; for nested loops repeat the flag, the outer loop first")
 	}
 	o.server.add(command)
 	o.local.add(command)
@@ -59,6 +59,8 @@ type keptStep struct {
 	step *playbook.Step
 	at   call.StateAt
 	kept playbook.KeptState
+	// loops is how many elements its state may be named by.
+	loops int
 }
 
 // named reports whether the states are groups of their own in Temporal, of which no name is given.
@@ -78,7 +80,7 @@ func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) 
 	if err != nil {
 		return nil, err
 	}
-	checked, err := a.checkForRun(name, workload)
+	checked, err := a.checkValid(name, workload)
 	if err != nil {
 		return nil, err
 	}
@@ -90,46 +92,48 @@ func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) 
 	known := book.FullRefreshable()
 	switch {
 	case len(known) == 0:
-		return nil, usageError("no step of playbook %s has incremental, so it keeps no state", book.Name)
+		return nil, usageError("no step of playbook %s has incremental, so there is no state", book.Name)
 	case step != "" && !slices.Contains(known, step):
-		return nil, usageError("no step %q of playbook %s keeps a state; those that do: %s", step, book.Name, strings.Join(known, ", "))
+		return nil, usageError("playbook %[2]s has no step %[1]q with a state; steps with a state: %[3]s", step, book.Name, strings.Join(known, ", "))
 	}
-	var element *expression.Value
-	if o.element != "" {
-		value, err := parseSetValue(o.element)
+	elements := make([]expression.Value, 0, len(o.elements))
+	for _, text := range o.elements {
+		value, err := parseSetValue(text)
 		if err != nil {
 			return nil, usageError("--element: %w", err)
 		}
-		of := expression.Of(value)
-		element = &of
+		elements = append(elements, expression.Of(value))
 	}
-	return a.keptStepsOf(book, workload, step, element)
+	return a.keptStepsOf(book, workload, step, elements)
 }
 
-func (a *app) keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, element *expression.Value) ([]keptStep, error) {
+func (a *app) keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, elements []expression.Value) ([]keptStep, error) {
 	var all []keptStep
 	for _, kept := range book.KeptStates() {
 		if only != "" && kept.Step != only {
 			continue
 		}
-		at, step, err := stateAt(book, workload, kept.Step, element)
+		at, step, loops, err := stateAt(book, workload, kept.Step, elements)
 		switch {
 		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
-			a.notef("note: where step %s keeps its state is not known without a run: %v", kept.Step, err)
+			a.notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
 			continue
 		case err != nil:
-			return nil, usageError("where step %q keeps its state is not known: %w; give what it names with --set, or --element", kept.Step, err)
+			return nil, usageError("the name of the state of step %q is not known: %w; pass the missing values with --set or --element", kept.Step, err)
 		}
-		all = append(all, keptStep{name: kept.Step, step: step, at: at, kept: kept})
+		all = append(all, keptStep{name: kept.Step, step: step, at: at, kept: kept, loops: loops})
 	}
 	return all, nil
 }
 
-// stateAt is where a step keeps its state, also one that is in a playbook within a step.
-func stateAt(book *playbook.Playbook, workload map[string]any, name string, element *expression.Value) (call.StateAt, *playbook.Step, error) {
+// stateAt is where a step keeps its state, also one that is in a playbook within a step. elements are those of the loops that lead
+// to it, the outer first; loops is how many of them there are.
+func stateAt(
+	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
+) (at call.StateAt, of *playbook.Step, loops int, err error) {
 	values, err := expression.Canonical(merged(book.Workload, workload))
 	if err != nil {
-		return call.StateAt{}, nil, fmt.Errorf("the workload: %w", err)
+		return call.StateAt{}, nil, 0, fmt.Errorf("the workload: %w", err)
 	}
 	task := call.Task{
 		Run: interpreter.RunInfo{Playbook: book.Name},
@@ -139,15 +143,23 @@ func stateAt(book *playbook.Playbook, workload map[string]any, name string, elem
 	}
 	outer, inner, isWithin := strings.Cut(name, "/")
 	step := book.Step(outer)
+	var element *expression.Value
+	if step.Loop != nil {
+		loops = 1
+		if len(elements) > 0 {
+			element, elements = &elements[0], elements[1:]
+		}
+	}
 	if !isWithin {
-		at, err := task.StateAt(book, step, element, time.Now())
-		return at, step, err
+		at, err = task.StateAt(book, step, element, time.Now())
+		return at, step, loops, err
 	}
-	given, err := task.WorkloadWithin(book, step, time.Now())
+	given, err := task.WorkloadWithin(book, step, element, time.Now())
 	if err != nil {
-		return call.StateAt{}, nil, err
+		return call.StateAt{}, nil, 0, err
 	}
-	return stateAt(step.Action.Inline, given, inner, element)
+	at, of, further, err := stateAt(step.Action.Inline, given, inner, elements)
+	return at, of, loops + further, err
 }
 
 // oneState is the one state that the command line means.
@@ -158,18 +170,20 @@ func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
 	}
 	if len(all) > 1 {
 		names := lists.Map(all, func(one keptStep) string { return one.name })
-		return keptStep{}, usageError("several steps keep a state: %s; name one behind the FILE", strings.Join(names, ", "))
+		return keptStep{}, usageError("several steps keep a state: %s; name one after FILE", strings.Join(names, ", "))
 	}
 	one := all[0]
 	switch {
-	case o.element != "" && o.state != "":
-		return one, usageError("--element and --state both name the state; give one of them")
-	case o.element != "" && !one.at.Each:
-		return one, usageError("--element: step %q has one state for all, %s", one.name, one.at.Name)
+	case len(o.elements) > 0 && o.state != "" && one.at.Name != "":
+		return one, usageError("--element and --state exclude each other")
+	case len(o.elements) > 0 && (one.loops == 0 || !one.at.Each && !strings.Contains(one.name, "/")):
+		return one, usageError("--element: step %q has a single state, %s", one.name, one.at.Name)
+	case len(o.elements) > one.loops:
+		return one, usageError("--element: step %q is in %s, so it has no state for more elements", one.name, terminal.Count(one.loops, "loop"))
 	case one.at.Name != "" && o.state != "" && o.state != one.at.Name:
 		return one, usageError("--state: the state of step %q is %s", one.name, one.at.Name)
 	case one.at.Name == "" && o.state == "":
-		return one, usageError("each element of step %q has a state of its own, %s: name one with --element or --state", one.name, one.kept.Name)
+		return one, usageError("each element of step %q has its own state, %s; name one with --element or --state", one.name, one.kept.Name)
 	case one.at.Name == "" && !strings.HasPrefix(o.state, one.at.Prefix):
 		return one, usageError("--state: names of states of step %q begin with %s", one.name, one.at.Prefix)
 	}
@@ -196,6 +210,7 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 	s, err := server.existing(ctx)
 	if err == nil && s == nil && bringsUp {
 		a.notef("starting a local Temporal server and a worker")
+		a.interrupts.endsInOrder()
 		s, err = local.startLocal(ctx, localserver.Options{}, *server)
 	} else if err == nil && s == nil {
 		s, err = server.stored(ctx) // which says how to name one
@@ -232,7 +247,7 @@ const workerTimeout = 5 * time.Minute
 func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
 	if of.named() {
-		return interpreter.StateAnswer{}, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.name)
+		return interpreter.StateAnswer{}, usageError("Temporal keeps each state of step %q separately; show one by --element or --state", of.name)
 	}
 	return s.onStates(ctx, fmt.Sprintf("the state of step %q", of.name), command)
 }
@@ -264,7 +279,7 @@ func onWorker[T any](ctx context.Context, s *session, id, workflow, what string,
 	case errors.As(err, &refused):
 		return result, fmt.Errorf("%s: %s", what, refused.Message())
 	case errors.As(err, &late):
-		return result, fmt.Errorf("the worker has not answered within %s", terminal.Duration(workerTimeout))
+		return result, fmt.Errorf("the worker did not respond within %s", terminal.Duration(workerTimeout))
 	}
 	return result, fmt.Errorf("%s: %w", what, err)
 }

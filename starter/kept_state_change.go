@@ -28,8 +28,8 @@ type stateChange struct {
 
 func (o *stateChange) add(command *cobra.Command) {
 	o.stateOptions.add(command, true)
-	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	command.Flags().StringVar(&o.note, "reason", "", "the reason; kept in the history")
+	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask for a confirmation")
+	command.Flags().StringVar(&o.note, "reason", "", "the reason, kept in the history")
 	renamedFlag(command, "note", "reason")
 }
 
@@ -43,7 +43,7 @@ func newStateSetCommand(a *app) *cobra.Command {
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && strings.ContainsAny(unknown.GetSpecifiedName(), "0123456789") {
-			return usageError("%w; a VALUE below 0 comes last, after --: %s state set --yes -- FILE STEP -5", err, terminal.Program())
+			return usageError("%w; put a negative VALUE last, after --: %s state set --yes -- FILE STEP -5", err, terminal.Program())
 		}
 		return err
 	})
@@ -69,7 +69,7 @@ func (a *app) setState(args []string, o *stateChange) error {
 	}
 	return a.changeState(args[0], step, o, func(of *playbook.Step) (incremental.Cursor, error) {
 		if step == "" && value == of.Name {
-			return incremental.Cursor{}, usageError("set takes the VALUE behind the step: %s state set FILE %s VALUE", terminal.Program(), value)
+			return incremental.Cursor{}, usageError("the VALUE is missing: %s state set FILE %s VALUE", terminal.Program(), value)
 		}
 		return parseCursor(of.Incremental, value)
 	})
@@ -89,14 +89,14 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 		}
 	}
 	if value == nil || value == "" {
-		return incremental.Cursor{}, usageError("the VALUE is empty; reset forgets a state")
+		return incremental.Cursor{}, usageError("the VALUE is empty; to forget a state, use reset")
 	}
 	cursor, err := incremental.Parse(section.Type, value)
 	if err != nil {
-		return cursor, usageError("the VALUE: %w, which the cursors of the step are", err)
+		return cursor, usageError("the VALUE: %w, like the cursors of the step", err)
 	}
 	if now, dated := incremental.At(section.Type, time.Now()); dated && bytes.Compare(cursor.Position, now.Position) > 0 {
-		return cursor, usageError("the VALUE %s is later than now: rows before it would not be read", text)
+		return cursor, usageError("the VALUE %s is in the future: rows before it would never be read", text)
 	}
 	return cursor, nil
 }
@@ -136,7 +136,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 			return err
 		}
 		if state == nil && cursor.IsZero() {
-			return usageError("no run has kept the state %s yet, so there is nothing to forget", one.at.Name)
+			return usageError("the state %s does not exist yet, so there is nothing to forget", one.at.Name)
 		}
 		a.noteReadAgain(one, state, cursor)
 		if err := a.confirm(o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
@@ -160,7 +160,7 @@ func (a *app) noteReadAgain(one keptStep, state *incremental.State, to increment
 		return
 	}
 	if to.IsZero() || bytes.Compare(to.Position, state.Watermark.Position) < 0 {
-		a.notef("the sink in line %d inserts: rows that are read again and that its table has would be there twice; delete them first", one.kept.Inserts.Pos.Line)
+		a.notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.kept.Inserts.Pos.Line)
 	}
 }
 
@@ -170,7 +170,7 @@ func changeQuestion(name string, state *incremental.State, to incremental.Cursor
 		from = " (" + cursorText(state.Watermark.Value) + ")"
 	}
 	if to.IsZero() {
-		return fmt.Sprintf("Forget the state %s%s, so that the next run reads everything?", terminal.OneLine(name), from)
+		return fmt.Sprintf("Forget the state %s%s? The next run then reads everything.", terminal.OneLine(name), from)
 	}
 	return fmt.Sprintf("Set the state %s%s to %s?", terminal.OneLine(name), from, cursorText(to.Value))
 }
@@ -186,7 +186,7 @@ func (a *app) reportChange(one keptStep, change incremental.StateChange, holders
 	}
 	switch {
 	case held:
-		return fmt.Errorf("the run %s holds the state %s; nothing was changed. Wait for its end, or end it: %s cancel %s",
+		return fmt.Errorf("the run %s holds the state %s; nothing was changed. Wait until it ends, or cancel it: %s cancel %s",
 			strings.Join(holders, ", "), change.Name, terminal.Program(), terminal.ShellWord(holders[0]))
 	case output == "json":
 		return nil

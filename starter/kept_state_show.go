@@ -100,20 +100,20 @@ func newStateListCommand(a *app) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0 && command.Flags().Changed("auth"):
-				return usageError("list takes a FILE, whose steps keep the states, or --auth with a connection, and not both")
+				return usageError("give either a FILE or --auth, not both")
 			case command.Flags().Changed("auth"):
 				return a.listStatesOf(o)
 			case len(args) == 0:
-				return usageError("list takes a FILE, whose steps keep the states, or --auth with the connection of a database that keeps them")
+				return usageError("give a FILE whose steps have states, or --auth with the connection of a database that stores them")
 			case o.tool != "":
-				return usageError("--tool goes with --auth; with a FILE the playbook says which tool it is")
+				return usageError("--tool needs --auth; with a FILE, the playbook names the tool")
 			}
 			return a.listStates(args[0], second(args), &o.stateOptions)
 		},
 	}
 	o.add(command, false)
-	command.Flags().StringVar(&o.auth, "auth", "", "connection of the worker whose database keeps the states, in place of FILE")
-	command.Flags().StringVar(&o.tool, "tool", "", "postgres or sqlite, with --auth; default what the connection is for")
+	command.Flags().StringVar(&o.auth, "auth", "", "connection of the worker to the database that stores the states, instead of FILE")
+	command.Flags().StringVar(&o.tool, "tool", "", "postgres or sqlite, with --auth; default: the tool that the connection is for")
 	return command
 }
 
@@ -121,11 +121,11 @@ func newStateListCommand(a *app) *cobra.Command {
 func (a *app) listStatesOf(o *stateListOptions) error {
 	switch {
 	case o.auth == "":
-		return usageError("--auth is empty; it takes the name of a connection of the worker, or sqlite:PATH")
+		return usageError("--auth is empty; expected the name of a connection of the worker, or sqlite:PATH")
 	case !strings.HasPrefix(o.auth, "sqlite:") && strings.ContainsAny(o.auth, ":/@= "):
-		return usageError("--auth takes the name of a connection that the worker knows, such as warehouse, and not the connection itself")
+		return usageError("--auth: expected the name of a connection that the worker knows, such as warehouse, not the connection itself")
 	case o.tool != "" && !playbook.TraitsOf(o.tool).KeepsStates:
-		return usageError("--tool: %q keeps no states; postgres and sqlite do", o.tool)
+		return usageError("--tool %q: expected postgres or sqlite, which store states", o.tool)
 	}
 	return a.withStates(&o.stateOptions, nil, func(ctx context.Context, s *session) error {
 		answer, err := s.onStates(ctx, "the states of "+o.auth, interpreter.StateCommand{Place: &interpreter.ToolInput{
@@ -141,10 +141,10 @@ func (a *app) listStatesOf(o *stateListOptions) error {
 			return doc
 		})
 		if answer.HoldersUnknown != "" {
-			a.notef("note: which runs hold the states is not known: %s", terminal.OneLine(answer.HoldersUnknown))
+			a.notef("note: it is unknown which runs hold the states: %s", terminal.OneLine(answer.HoldersUnknown))
 		}
 		if len(list.States) == 0 {
-			a.notef("%s: no run has kept a state there yet", terminal.OneLine(o.auth))
+			a.notef("%s: there are no states yet", terminal.OneLine(o.auth))
 		}
 		return a.writeStates(list, o.output)
 	})
@@ -167,7 +167,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 		list := stateList{States: []stateDocument{}}
 		for _, one := range all {
 			if one.named() && one.at.Prefix == "" {
-				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.name, one.kept.Name)
+				a.notef("note: Temporal keeps each state of step %s separately, as %s; state show shows one, by --element or --state", one.name, one.kept.Name)
 				continue
 			}
 			found, err := s.states(ctx, one)
@@ -175,7 +175,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 				return err
 			}
 			if len(found.states) == 0 {
-				a.notef("%s: no run has kept a state yet", one.name)
+				a.notef("%s: there is no state yet", one.name)
 			}
 			for _, state := range found.states {
 				list.States = append(list.States, newStateDocument(one, found, state, time.Now()))
@@ -194,9 +194,9 @@ func (a *app) writeStates(list stateList, output string) error {
 		return nil
 	}
 	now := time.Now()
-	_, err := io.WriteString(a.Out, statesTable(list.States, now, terminal.PaperOf(a.Out).Width)+"\n"+heldSteps(list.States, now))
+	_, err := io.WriteString(a.Out, statesTable(list.States, now, terminal.PaperOf(a.Out))+"\n"+heldSteps(list.States, now))
 	if list.More {
-		a.notef("and more; show shows one by its name")
+		a.notef("and more; state show shows one by its name")
 	}
 	return err
 }
@@ -219,16 +219,17 @@ func movedText(at, now time.Time) string {
 	return terminal.Clock(at, now)
 }
 
-func statesTable(states []stateDocument, now time.Time, width int) string {
+func statesTable(states []stateDocument, now time.Time, paper terminal.Paper) string {
 	rows := terminal.NewTable("state", "watermark", "moved", "rows", "last run")
 	for _, state := range states {
 		rows.AppendRow(table.Row{
 			terminal.OneLine(state.State), cursorText(state.Watermark), movedText(state.MovedAt, now), state.Rows, terminal.OneLine(state.Run),
 		})
 	}
-	return terminal.Fit(rows, width,
-		terminal.Elastic{Name: "last run", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
-		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
+	return terminal.Fit(rows, paper.Width,
+		terminal.Elastic{Name: "last run", Least: 16, Cut: terminal.WrapName}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.WrapName},
+		terminal.Elastic{Name: "state", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "last run"}, terminal.Elastic{Name: "rows"},
+		terminal.Elastic{Name: "moved"}, terminal.Elastic{Name: "watermark", Least: 10, Cut: terminal.WrapName}, terminal.Elastic{Name: "state", Least: 10, Cut: terminal.WrapName})
 }
 
 // heldSteps has a line for each step whose states a run holds: a visit of a step holds all of them. Where the steps are not known, it
@@ -259,7 +260,7 @@ func heldSteps(states []stateDocument, now time.Time) string {
 func heldText(state stateDocument, now time.Time) string {
 	switch {
 	case state.HeldBy == nil:
-		return "not known: the queue of the state has not answered"
+		return "unknown: the queue of the state did not respond"
 	case len(state.HeldBy) == 0:
 		return "by no run"
 	}
@@ -289,19 +290,19 @@ func (a *app) showState(ctx context.Context, s *session, one keptStep, output st
 		return err
 	}
 	if state == nil {
-		return usageError("no run has kept the state %s yet", one.at.Name)
+		return usageError("the state %s does not exist yet", one.at.Name)
 	}
 	doc := newStateDocument(one, found, *state, time.Now())
 	return a.show(output, doc, stateText(doc, describeState(one.kept), time.Now()))
 }
 
-// stateText has a line for each thing to know of a state.
-func stateText(doc stateDocument, promise string, now time.Time) string {
+// stateText describes a state, a line for each property; stored is where it is.
+func stateText(doc stateDocument, stored string, now time.Time) string {
 	var b strings.Builder
 	line := func(key, text string) { _, _ = fmt.Fprintf(&b, "%-11s %s\n", key, terminal.OneLine(text)) }
 	line("state", doc.State)
 	line("step", doc.Step)
-	line("kept", strings.TrimPrefix(strings.TrimPrefix(promise, "state of "+doc.Step+": "), "kept "))
+	line("stored", stored)
 	if doc.Table != "" {
 		line("table", doc.Table)
 	}
@@ -348,14 +349,14 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 		return terminal.PrintJSON(a.Out, doc)
 	}
 	if len(doc.Changes) == 0 {
-		a.notef("%s has not moved yet", doc.State)
+		a.notef("%s has not changed yet", doc.State)
 		return nil
 	}
-	_, err = io.WriteString(a.Out, changesTable(doc.Changes, time.Now(), terminal.PaperOf(a.Out).Width)+"\n")
+	_, err = io.WriteString(a.Out, changesTable(doc.Changes, time.Now(), terminal.PaperOf(a.Out))+"\n")
 	return err
 }
 
-func changesTable(changes []changeDocument, now time.Time, width int) string {
+func changesTable(changes []changeDocument, now time.Time, paper terminal.Paper) string {
 	rows := terminal.NewTable("at, by", "from, to", "note")
 	for _, change := range changes {
 		to := "→ " + cursorText(change.To)
@@ -368,7 +369,8 @@ func changesTable(changes []changeDocument, now time.Time, width int) string {
 		rows.AppendSeparator()
 	}
 	const aTime = 23 // letters
-	return terminal.Fit(rows, width,
-		terminal.Elastic{Name: "at, by", Least: aTime, Cut: terminal.EachLine(terminal.Middle)}, terminal.Elastic{Name: "note", Least: 13, Cut: text.WrapSoft},
-		terminal.Elastic{Name: "from, to", Least: aTime, Cut: terminal.EachLine(terminal.Snip)})
+	return terminal.Fit(rows, paper.Width,
+		terminal.Elastic{Name: "at, by", Least: aTime, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "note", Least: 13, Cut: text.WrapSoft},
+		terminal.Elastic{Name: "from, to", Least: aTime, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "note"},
+		terminal.Elastic{Name: "at, by", Least: 10, Cut: terminal.EachLine(terminal.WrapName)}, terminal.Elastic{Name: "from, to", Least: 10, Cut: terminal.EachLine(terminal.WrapName)})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/terminal"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
@@ -23,7 +24,7 @@ func TestSetOfWhatIsToCome(t *testing.T) {
 		value   string
 	}{{times, "9999-01-01T00:00:00Z"}, {times, now.Add(time.Hour).Format(time.RFC3339)}, {days, now.AddDate(0, 0, 2).Format(time.DateOnly)}} {
 		_, err := parseCursor(refused.section, refused.value)
-		require.ErrorContains(t, err, "the VALUE "+refused.value+" is later than now")
+		require.ErrorContains(t, err, "the VALUE "+refused.value+" is in the future")
 	}
 	for _, taken := range []struct {
 		section *playbook.Incremental
@@ -54,7 +55,7 @@ func TestSetOfANegativeValue(t *testing.T) {
 	command := newStateSetCommand(&app{})
 	command.SetArgs([]string{"orders.yaml", "-5"})
 	command.SilenceErrors, command.SilenceUsage = true, true
-	require.ErrorContains(t, command.Execute(), "a VALUE below 0 comes last, after --: starter state set --yes -- FILE STEP -5")
+	require.ErrorContains(t, command.Execute(), "a negative VALUE last, after --: starter state set --yes -- FILE STEP -5")
 }
 
 // TestStateText: the run that claimed a state last need not be the one that moved it.
@@ -66,15 +67,15 @@ func TestStateText(t *testing.T) {
 	}
 	require.Equal(t, `state       shop/orders
 step        orders
-kept        by Temporal: at least once
+stored      by Temporal, after the rows (at least once)
 watermark   7 (integer)
 reads from  7
 moved       -
 held        by no run
 last run    shop-1
 rows        2
-`, stateText(doc, "state of orders: kept by Temporal: at least once", time.Now()))
-	require.Contains(t, statesTable([]stateDocument{doc}, time.Now(), 80), "│ last run │")
+`, stateText(doc, "by Temporal, after the rows (at least once)", time.Now()))
+	require.Contains(t, statesTable([]stateDocument{doc}, time.Now(), terminal.Paper{Width: 80}), "│ last run │")
 }
 
 // TestChangesAt80Columns: who has changed a state, when, from where, to where and why is shown at 80 columns.
@@ -85,13 +86,14 @@ func TestChangesAt80Columns(t *testing.T) {
 		{At: at, By: "orders-20261122-230000-4f1c", From: expression.Of("2026-01-01T00:00:00Z"), To: expression.Of("2026-11-22T22:59:58.123456+01:00")},
 		{At: at.Add(time.Hour), By: "ann@warehouse-host", From: expression.Of("2026-11-22T22:59:58.123456+01:00"), To: expression.Of("2026-03-01T00:00:00Z"), Note: "late rows of March came with the second delivery"},
 		{At: at.Add(2 * time.Hour), By: "ann@warehouse-host", From: expression.Of("2026-03-01T00:00:00Z")},
-		{By: "orders-" + strings.Repeat("long-", 20) + "1", To: expression.Of(strings.Repeat("x", 300)), Note: "again"},
+		{By: "orders-" + strings.Repeat("long-", 4) + "1", To: expression.Of(strings.Repeat("x", 50)), Note: "again"},
 	}
 	require.Equal(t, `┌─────────────────────────┬────────────────────────────────────┬───────────────┐
 │ at, by                  │ from, to                           │ note          │
 ├─────────────────────────┼────────────────────────────────────┼───────────────┤
 │ 2026-11-22 23:00:14 UTC │ 2026-01-01T00:00:00Z               │               │
-│ orders-2026…230000-4f1c │ → 2026-11-22T22:59:58.123456+01:00 │               │
+│ orders-20261122-230000- │ → 2026-11-22T22:59:58.123456+01:00 │               │
+│ 4f1c                    │                                    │               │
 ├─────────────────────────┼────────────────────────────────────┼───────────────┤
 │ 2026-11-23 00:00:14 UTC │ 2026-11-22T22:59:58.123456+01:00   │ late rows of  │
 │ ann@warehouse-host      │ → 2026-03-01T00:00:00Z             │ March came    │
@@ -103,6 +105,7 @@ func TestChangesAt80Columns(t *testing.T) {
 │ ann@warehouse-host      │ forgotten                          │               │
 ├─────────────────────────┼────────────────────────────────────┼───────────────┤
 │ -                       │ -                                  │ again         │
-│ orders-long…long-long-1 │ → xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… │               │
-└─────────────────────────┴────────────────────────────────────┴───────────────┘`, changesTable(changes, at.Add(48*time.Hour), 80))
+│ orders-long-long-long-  │ → xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx │               │
+│ long-1                  │ xxxxxxxxxxxxxxxxxx                 │               │
+└─────────────────────────┴────────────────────────────────────┴───────────────┘`, changesTable(changes, at.Add(48*time.Hour), terminal.Paper{Width: 80}))
 }

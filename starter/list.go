@@ -14,7 +14,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // runsOptions is the command line of list.
@@ -41,9 +41,9 @@ func newListCommand(a *app) *cobra.Command {
 	flags.StringVar((*string)(&options.status), "status", "", "only runs that are "+orList(interpreter.StatusesOf(interpreter.OfRun)))
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
 	flags.StringVar(&options.label, "label", "", "only runs of playbooks with this label, as NAME=VALUE")
-	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
-	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
-	flags.BoolVar(&options.children, "children", false, "also runs that steps of other runs have started")
+	flags.StringVar(&options.since, "since", "", "only runs that started after a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.IntVar(&options.limit, "limit", mostRuns, "maximum number to list, 0 for all")
+	flags.BoolVar(&options.children, "children", false, "also child runs, which steps of other runs have started")
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -75,9 +75,9 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 		Status: options.status, Playbook: options.playbook, Label: options.label, Since: since, Limit: options.limit, Children: options.children,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
-		return usageError("%w (%s, %s), so --playbook, --label, and --status with %s, cannot choose; "+
-			"a run that is started by who may add them adds them, else an administrator has to, with the type Keyword",
-			err, workflows.StatusAttribute, workflows.PlaybookAttribute,
+		return usageError("%w (%s, %s), so --playbook, --label, and --status with %s do not work; "+
+			"they are added by a run that is started with the right to do so; otherwise ask an administrator to add them with the type Keyword",
+			err, protocol.StatusAttribute, protocol.PlaybookAttribute,
 			orList(byAttribute()))
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	if err := callback.CheckBase(base); err != nil {
 		return nil, usageError("%s: %w", callback.Variable, err)
 	}
-	port, err := localText(dbFile, ".callback-port", freePort)
+	port, err := localText(dbFile, callbackPortSuffix, freePort)
 	if err != nil {
 		return nil, fmt.Errorf("the port for callbacks: %w", err)
 	}
@@ -46,7 +46,7 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	})
 	stop := beside(context.Background(), func(ctx context.Context) {
 		if err := server.Run(ctx, listener, nil); err != nil {
-			logger.Error("callbacks are not taken any more", "error", err)
+			logger.Error("callbacks are no longer accepted", "error", err)
 		}
 	})
 	return &localCallbacks{url: cmp.Or(base, "http://"+listener.Addr().String()), stop: stop}, nil

@@ -15,7 +15,7 @@ import (
 // localKey is what a local server requires of its clients, and by which its worker
 // knows the runs of this starter.
 func localKey(dbFile string) (string, error) {
-	key, err := localText(dbFile, ".key", rand.Text)
+	key, err := localText(dbFile, keySuffix, rand.Text)
 	if err != nil {
 		return "", fmt.Errorf("the key of the local server: %w", err)
 	}
@@ -29,17 +29,36 @@ func secretKeys(dbFile string) (*seal.Keys, error) {
 	if err != nil || keys != nil {
 		return keys, err
 	}
-	const suffix = ".secret-key"
-	text, err := localText(dbFile, suffix, seal.NewKey)
+	text, err := localText(dbFile, secretKeySuffix, seal.NewKey)
 	if err != nil {
 		return nil, fmt.Errorf("the key for secret results: %w", err)
 	}
 	keys, err = seal.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dbFile+suffix, err)
+		return nil, fmt.Errorf("%s: %w", dbFile+secretKeySuffix, err)
 	}
 	return keys, nil
 }
+
+// localFiles are the files and folders in which a local server keeps its state: no playbook reads or writes them.
+func localFiles(dbFile string) []string {
+	if dbFile == "" {
+		return nil
+	}
+	all := []string{filepath.Join(filepath.Dir(dbFile), payloadsFolder)}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal", keySuffix, secretKeySuffix, callbackPortSuffix} {
+		all = append(all, dbFile+suffix)
+	}
+	return all
+}
+
+// What is beside the database of a local server.
+const (
+	keySuffix          = ".key"
+	secretKeySuffix    = ".secret-key"
+	callbackPortSuffix = ".callback-port"
+	payloadsFolder     = "payloads"
+)
 
 // localText is a random text that lives as long as a local server's state: in memory,
 // or in a file beside the database that no other user can read.
@@ -58,7 +77,7 @@ func localText(dbFile, suffix string, random func() string) (string, error) {
 	if key := strings.TrimSpace(string(text)); key != "" {
 		return key, nil
 	}
-	return "", fmt.Errorf("%s is empty; remove it if no run needs its key", path)
+	return "", fmt.Errorf("%s is empty; delete it if no run needs its key", path)
 }
 
 // newKeyFile writes a new key, or gives that of another process which was faster.

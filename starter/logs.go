@@ -48,10 +48,10 @@ func newLogsCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.follow, "follow", false, "continue until the run has ended")
-	flags.StringVar(&options.step, "step", "", "only this step; the same as STEP")
+	flags.BoolVar(&options.follow, "follow", false, "follow the run until it ends")
+	flags.StringVar(&options.step, "step", "", "only this step; same as STEP")
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
-	flags.StringVar(&options.file, "file", "", "the worker's log, - is standard input; default the local worker's, "+workerLogPath())
+	flags.StringVar(&options.file, "file", "", "the log of the worker, - is standard input; default: that of the local worker, "+workerLogPath())
 	options.server.add(command)
 	outputFlagOf(command, &options.output, ": the lines as they were logged", "table", "jsonl")
 	return command
@@ -111,10 +111,10 @@ func (a *app) logs(ctx context.Context, options *logsOptions, id string) error {
 // reportLogs says what the lines do not.
 func (a *app) reportLogs(view *logView, tail *logTail) {
 	if view.shown == 0 {
-		a.notef("%s has no such lines about the run %s; those of other workers are in their own logs", tail.name, view.run)
+		a.notef("%s has no matching lines about the run %s; other workers have their own logs", tail.name, view.run)
 	}
 	if view.foreign > 0 {
-		a.notef("note: %s not JSON; worker --log-file writes lines that are, so does --log-format json", terminal.Count(view.foreign, "line")+isAre(view.foreign))
+		a.notef("note: %s not JSON; use worker --log-file or --log-format json", terminal.Count(view.foreign, "line")+isAre(view.foreign))
 	}
 	if tail.long > 0 {
 		a.notef("note: %s longer than %d KiB%s left out", terminal.Count(tail.long, "line"), maxLogLine>>10, isAre(tail.long))
@@ -134,9 +134,9 @@ func (a *app) logRun(ctx context.Context, s *session, id, step string) (found ru
 	whole := runs.Found{WorkflowID: id}
 	if s == nil {
 		if id == "" {
-			return whole, nil, withStatus(exitNoServer, errors.New("without a Temporal server the newest run is not known: name a RUN"))
+			return whole, nil, withStatus(exitNoServer, errors.New("without a Temporal server, the newest run is unknown; name a RUN"))
 		}
-		a.notef("note: no Temporal server to ask, so %s is taken for a whole ID", id)
+		a.notef("note: there is no Temporal server, so %s is used as a complete ID", id)
 		return whole, nil, nil
 	}
 	found, err = a.find(ctx, s, id, "")
@@ -162,13 +162,13 @@ func (a *app) openLog(name string) (*logTail, error) {
 	file, err := os.Open(path)
 	switch {
 	case os.IsNotExist(err) && name == "":
-		return nil, usageError("there is no log of a local worker here; name that of a worker with --file")
+		return nil, usageError("there is no log of a local worker in this directory; name a log with --file")
 	case err != nil:
 		return nil, usageError("--file: %w", err)
 	}
 	if info, err := file.Stat(); err != nil || info.IsDir() {
 		_ = file.Close()
-		return nil, usageError("--file: %s is no file", path)
+		return nil, usageError("--file: %s is not a file", path)
 	}
 	return newLogTail(path, file, file), nil
 }

@@ -18,7 +18,7 @@ import (
 
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestLogLines: which lines are about a run, and how they are shown.
@@ -127,7 +127,7 @@ func TestLogsOfARunThatTheServerKnows(t *testing.T) {
 	env := testenv.Temporal(t)
 	id := env.NewTaskQueue()
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id + "-logs", TaskQueue: id},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: "x.yaml", Source: "no playbook"})
+		protocol.PlaybookWorkflowName, protocol.Input{Name: "x.yaml", Source: "no playbook"})
 	require.NoError(t, err)
 	log := `{"run":"` + id + `-logs","msg":"found"}` + "\n" + `{"run":"forgotten-` + id + `","msg":"kept"}` + "\n"
 	logs := func(wanted int, id string) string {

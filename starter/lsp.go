@@ -8,7 +8,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/lsp"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 func newLSPCommand(a *app) *cobra.Command {
@@ -23,7 +23,7 @@ func (a *app) lsp() error {
 	if err != nil {
 		return err
 	}
-	server := lsp.New(activities.Default(), playbook.CheckOptions{Limits: limits})
+	server := lsp.New(activities.Default(), check.Options{Limits: limits})
 	err = server.Serve(a.interrupts.graceful, standardStreams{Reader: a.In, out: a.Out})
 	if a.interrupts.graceful.Err() != nil {
 		return nil

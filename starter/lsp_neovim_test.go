@@ -85,7 +85,7 @@ func TestNeovim(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(data, &result))
 	require.Empty(t, result.Error, "%s", output)
-	require.Contains(t, result.Problems, `7:11 step "begin" leads to "fetsh", which is no step; did you mean "fetch"?`)
+	require.Contains(t, result.Problems, `7:11 step "begin" leads to "fetsh", which is not a step; did you mean "fetch"?`)
 	require.Subset(t, result.Labels, []string{"url", "params", "retry"})
 	require.Subset(t, result.Members, []string{"begin", "fetch"})
 	require.Contains(t, result.Hover, "url")

@@ -13,7 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/private"
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/host"
 )
 
 // mcpOptions is the command line of mcp.
@@ -30,9 +32,9 @@ func newMCPCommand(a *app) *cobra.Command {
 		Use: "mcp", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.mcp(o) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.folder, "folder", ".", "folder to work in; no file outside of it is read")
-	flags.BoolVar(&o.allowWrites, "allow-writes", false, "also start and steer runs, make requests that may change something, and run Python code")
-	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections for try, as of run [REPRISE_CONNECTIONS]")
+	flags.StringVar(&o.folder, "folder", ".", "folder to work in; no file outside it is read")
+	flags.BoolVar(&o.allowWrites, "allow-writes", false, "also start and control runs, make requests that may change data, and run Python code")
+	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections for try, as for run [REPRISE_CONNECTIONS]")
 	o.server.add(command)
 	return command
 }
@@ -68,6 +70,7 @@ func newMCPServer(o mcpOptions) (*mcp.Server, error) {
 	if err != nil {
 		return nil, usageError("--folder: %w", err)
 	}
+	files.private = o.private
 	s := &mcpServer{mcpOptions: o, files: files, sdk: mcp.NewServer(
 		&mcp.Implementation{Name: "reprise", Title: "Reprise", Version: readVersion().Reprise},
 		&mcp.ServerOptions{Instructions: strings.ReplaceAll(mcpInstructions, "\n", " "), Capabilities: &mcp.ServerCapabilities{}},
@@ -79,6 +82,15 @@ func newMCPServer(o mcpOptions) (*mcp.Server, error) {
 	}
 	s.addResources()
 	return s.sdk, nil
+}
+
+// private are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
+func (o *mcpOptions) private() private.Places {
+	paths := host.PrivateFiles(o.connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	if state, err := readState(); err == nil && state.DBFile != "" {
+		paths = append(paths, localFiles(state.DBFile)...)
+	}
+	return private.Places{Paths: paths}
 }
 
 // mcpServer is what the tools of a client share.
@@ -93,7 +105,7 @@ type mcpServer struct {
 const mostMCPAnswer = 1 << 20
 
 // errMCPAnswer says that an answer was too long.
-var errMCPAnswer = fmt.Errorf("the answer has more than %d KiB; request less: a step, an index, kinds of events, fewer rows or runs", mostMCPAnswer>>10)
+var errMCPAnswer = fmt.Errorf("the result is larger than %d KiB; request less: a step, an index, kinds of events, fewer rows or runs", mostMCPAnswer>>10)
 
 // bounded keeps what is written, up to mostMCPAnswer bytes.
 type bounded struct{ bytes.Buffer }

@@ -206,14 +206,14 @@ func TestMCPErrors(t *testing.T) {
 		arguments map[string]any
 		want      string
 	}{
-		{"validate", map[string]any{"flie": "a.yaml"}, `there is no argument "flie"; did you mean "file"?`},
-		{"validate", map[string]any{}, "file or text is missing"},
+		{"validate", map[string]any{"flie": "a.yaml"}, `unknown argument "flie"; did you mean "file"?`},
+		{"validate", map[string]any{}, "file or text is required"},
 		{"validate", map[string]any{"file": "a.yaml"}, `there is no file "a.yaml"`},
 		{"validate", map[string]any{"file": 3}, "file"},
 		{"explain", map[string]any{"word": "retry.then.max_wiat"}, `did you mean "retry.then.max_wait"?`},
 		{"eval", map[string]any{"expression": "1 +"}, "^"},
 		{"try", map[string]any{"file": "bad.yaml"}, `did you mean "http"?`},
-		{"test", map[string]any{"run": "("}, "no regular expression"},
+		{"test", map[string]any{"run": "("}, "not a regular expression"},
 		{"status", map[string]any{"run": "users"}, "no Temporal server is known"},
 		{"events", map[string]any{"kinds": []string{"step_rety"}}, `did you mean "step_retry"?`},
 		{"list", map[string]any{"status": "fialed"}, `did you mean "failed"?`},
@@ -226,7 +226,7 @@ func TestMCPErrors(t *testing.T) {
 	require.ErrorContains(t, err, "run")
 }
 
-// TestMCPStaysInItsFolder: nothing outside of the folder is read, by no way.
+// TestMCPStaysInItsFolder: nothing outside the folder is read, by no way.
 func TestMCPStaysInItsFolder(t *testing.T) {
 	t.Parallel()
 	folder := mcpFolder(t, map[string]string{
@@ -265,11 +265,51 @@ func TestMCPStaysInItsFolder(t *testing.T) {
 	} {
 		text, _ := callMCP(t, session, row.tool, row.arguments)
 		assert.NotContains(t, text, hidden, "%s %v", row.tool, row.arguments)
-		assert.Regexp(t, `outside of the folder|escapes from parent|leads out of|under the worker.s directory|without \.\.`, text, "%s %v", row.tool, row.arguments)
+		assert.Regexp(t, `outside the folder|escapes from parent|leads out of|under the worker.s directory|without \.\.`, text, "%s %v", row.tool, row.arguments)
 	}
 	text, failed := callMCP(t, session, "validate", map[string]any{"file": filepath.Join(folder, "users.yaml")})
 	require.False(t, failed, text)
 	require.Contains(t, text, `"valid": true`)
+}
+
+// TestMCPKeepsOffPrivateFiles: keys, the state of a server, connections and callers are read by no tool, whatever they are called.
+func TestMCPKeepsOffPrivateFiles(t *testing.T) {
+	t.Parallel()
+	const hidden = "hidden-4712"
+	folder := mcpFolder(t, map[string]string{
+		"mine.yml": "# " + hidden + "\npg: sqlite:rows.db\n", "callers.yaml": hidden + ": [",
+		"calls.yaml":        mcpHead + "workflow: [{step: a, tool: {kind: playbook, path: .reprise/dev.json}}]\n",
+		"reads.yaml":        mcpHead + "workflow: [{step: a, tool: file, path: .reprise/dev.json, format: text}]\n",
+		"links.yaml":        mcpHead + "workflow: [{step: a, tool: file, path: hard.yaml, format: text}]\n",
+		"queries.yaml":      mcpHead + "workflow: [{step: a, tool: sqlite, path: .reprise/temporal.db, statement: select 1}]\n",
+		"literal.yaml":      mcpHead + "workflow: [{step: a, tool: sqlite, auth: \"sqlite:./.reprise/temporal.db\", statement: select 1}]\n",
+		"private_test.yaml": "playbook: .reprise/dev.json\ntests: [{name: a, expect: {status: completed}}]\n",
+	})
+	require.NoError(t, os.Mkdir(filepath.Join(folder, ".reprise"), 0o700))
+	for _, name := range []string{".reprise/dev.json", ".reprise/temporal.db.key", ".reprise/temporal.db"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(hidden+": ["), 0o600))
+	}
+	require.NoError(t, os.Symlink(".reprise/dev.json", filepath.Join(folder, "soft.yaml")))
+	require.NoError(t, os.Symlink(".reprise", filepath.Join(folder, "folder")))
+	require.NoError(t, os.Link(filepath.Join(folder, ".reprise/dev.json"), filepath.Join(folder, "hard.yaml")))
+	require.NoError(t, os.Link(filepath.Join(folder, "mine.yml"), filepath.Join(folder, "hard_mine.yaml")))
+	session := mcpClient(t, folder, nil, "--connections", "mine.yml")
+	for _, file := range []string{
+		".reprise/dev.json", ".Reprise/dev.json", "./.reprise/../.reprise/temporal.db.key", "soft.yaml", "folder/dev.json", "hard.yaml", "mine.yml", "./mine.yml",
+		"hard_mine.yaml", "callers.yaml", filepath.Join(folder, ".reprise/dev.json"), filepath.Join(folder, "mine.yml"), "private_test.yaml", "calls.yaml",
+	} {
+		text, _ := callMCP(t, session, "validate", map[string]any{"file": file})
+		assert.NotContains(t, text, hidden, file)
+		assert.Contains(t, text, "cannot be read or written here", file)
+	}
+	for _, file := range []string{"reads.yaml", "links.yaml", "queries.yaml", "literal.yaml"} {
+		text, _ := callMCP(t, session, "try", map[string]any{"file": file})
+		assert.NotContains(t, text, hidden, file)
+		assert.Contains(t, text, "one of the worker's own files", file)
+	}
+	text, _ := callMCP(t, session, "test", map[string]any{"files": []string{"private_test.yaml"}})
+	assert.Contains(t, text, "cannot be read or written here")
+	assert.NotContains(t, text, hidden)
 }
 
 // TestMCPReadsOnly: without --allow-writes nothing is written, by no way.
@@ -300,8 +340,8 @@ func TestMCPReadsOnly(t *testing.T) {
 		{"test", map[string]any{"files": []string{"python_test.yaml"}}, "python is off"},
 		{"try", map[string]any{"file": "post.yaml"}, "allow"},
 		{"try", map[string]any{"file": "delete.yaml"}, "allow"},
-		{"try", map[string]any{"file": "get.yaml", "write": true}, `there is no argument "write"`},
-		{"try", map[string]any{"file": "get.yaml", "record": "made.yaml"}, `there is no argument "record"`},
+		{"try", map[string]any{"file": "get.yaml", "write": true}, `unknown argument "write"`},
+		{"try", map[string]any{"file": "get.yaml", "record": "made.yaml"}, `unknown argument "record"`},
 	} {
 		text, _ := callMCP(t, session, row.tool, row.arguments)
 		assert.Contains(t, text, row.want, "%v", row.arguments)
@@ -318,7 +358,7 @@ func TestMCPReadsOnly(t *testing.T) {
 	require.FileExists(t, filepath.Join(folder, "rows.jsonl"))
 	require.FileExists(t, filepath.Join(folder, "made.yaml"))
 	text, _ = callMCP(t, session, "try", map[string]any{"file": "get.yaml", "record": "../made.yaml"})
-	require.Contains(t, text, "outside of the folder")
+	require.Contains(t, text, "outside the folder")
 	require.NoFileExists(t, filepath.Join(filepath.Dir(folder), "made.yaml"))
 }
 
@@ -440,6 +480,6 @@ func TestMCPLongAnswer(t *testing.T) {
 	session := mcpClient(t, mcpFolder(t, map[string]string{"users.yaml": mcpUsers}), nil)
 	text, failed := callMCP(t, session, "try", map[string]any{"file": "users.yaml", "workload": map[string]any{"api": api.URL}})
 	require.True(t, failed)
-	require.Contains(t, text, "the answer has more than 1024 KiB; request less")
+	require.Contains(t, text, "the result is larger than 1024 KiB; request less")
 	require.Less(t, len(text), 1000)
 }

@@ -73,7 +73,7 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 	}
 	var given map[string]any
 	if err := json.Unmarshal(arguments, &given); err != nil {
-		return fmt.Errorf("the arguments are no object: %w", err)
+		return fmt.Errorf("the arguments are not an object: %w", err)
 	}
 	known := schema.PropertyOrder
 	for _, name := range sortedKeys(given) {
@@ -81,9 +81,9 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 			continue
 		}
 		if len(known) == 0 {
-			return fmt.Errorf("there is no argument %q; the tool has none", name)
+			return fmt.Errorf("unknown argument %q; the tool has no arguments", name)
 		}
-		return fmt.Errorf("there is no argument %q%s", name, expected(name, known))
+		return fmt.Errorf("unknown argument %q%s", name, expected(name, known))
 	}
 	if err := resolved.Validate(given); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (p mcpPlaybook) name() (string, error) {
 	case p.Text != "":
 		return "-", nil
 	case p.File == "" || p.File == "-":
-		return "", usageError("file or text is missing: the playbook to work on")
+		return "", usageError("file or text is required: the playbook to work on")
 	}
 	return p.File, nil
 }
@@ -151,19 +151,19 @@ type mcpTest struct {
 type mcpTry struct {
 	mcpPlaybook
 
-	Step      string     `json:"step,omitempty" jsonschema:"step to try; by default the first that calls a tool"`
+	Step      string     `json:"step,omitempty" jsonschema:"step to try; default: the first that calls a tool"`
 	Element   jsonValue  `json:"element,omitzero" jsonschema:"element of the step's loop; by default the first"`
 	With      jsonValues `json:"with,omitempty" jsonschema:"results of other steps by their names, which this step uses"`
 	Pages     int        `json:"pages,omitempty" jsonschema:"pages to request; by default 2"`
 	Limit     int        `json:"limit,omitempty" jsonschema:"rows to show; by default 5"`
-	Partition string     `json:"partition,omitempty" jsonschema:"key of the partition; by default the newest that is complete"`
-	DryRun    bool       `json:"dry_run,omitempty" jsonschema:"send nothing and show the first request"`
+	Partition string     `json:"partition,omitempty" jsonschema:"key of the partition; default: the newest that is complete"`
+	DryRun    bool       `json:"dry_run,omitempty" jsonschema:"show the first request without sending it"`
 }
 
 type mcpTryWrites struct {
 	mcpTry
 
-	AllowWrites bool   `json:"allow_writes,omitempty" jsonschema:"make requests that may change something, such as POST"`
+	AllowWrites bool   `json:"allow_writes,omitempty" jsonschema:"make requests that may change data, such as POST"`
 	Write       bool   `json:"write,omitempty" jsonschema:"write to the sinks too"`
 	Record      string `json:"record,omitempty" jsonschema:"file to write the answers to, for tests"`
 }
@@ -173,7 +173,7 @@ type mcpRun struct {
 
 	WorkflowID string `json:"workflow_id,omitempty" jsonschema:"ID of the run; by default the playbook's name and a random part"`
 	Partition  string `json:"partition,omitempty" jsonschema:"key of the partition that the run is about"`
-	Strict     bool   `json:"strict,omitempty" jsonschema:"a failed iteration makes the run at best a partial success"`
+	Strict     bool   `json:"strict,omitempty" jsonschema:"a run with a failed iteration is at best a partial success"`
 }
 
 type mcpRunOf struct {
@@ -204,7 +204,7 @@ type mcpList struct {
 	Label    string             `json:"label,omitempty" jsonschema:"only runs of playbooks with this label, as NAME=VALUE"`
 	Since    string             `json:"since,omitempty" jsonschema:"only runs that were started since a time, such as 24h or 2026-01-31"`
 	Limit    int                `json:"limit,omitempty" jsonschema:"how many at most; by default 20"`
-	Children bool               `json:"children,omitempty" jsonschema:"also runs that steps of other runs have started"`
+	Children bool               `json:"children,omitempty" jsonschema:"also child runs, which steps of other runs have started"`
 }
 
 type mcpSteer struct {
@@ -250,10 +250,10 @@ func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 // addWriting adds the tools with which playbooks are written.
 func (s *mcpServer) addWriting() {
 	addMCPTool(s, "validate", local("Check a playbook"),
-		"Finds every problem of playbooks and of files of tests, with line, column, code and what would be accepted. explain has each code.",
+		"Reports every problem in playbooks and test files, with line, column, code and what would be accepted. explain describes each code.",
 		s.validate)
 	addMCPTool(s, "explain", local("Explain a word"),
-		"Explains a word of the language: type, default, bounds and an example of a key; fields of a tool; what a diagnostic means with an example and the same mended.",
+		"Explains a word of the language: type, default, bounds and an example of a key; the fields of a tool; what a diagnostic means, with a wrong and a right example.",
 		func(a *app, in mcpExplain) error {
 			if in.Word == "" { // as JSON, all that there is to say of all words is too much
 				return a.explain("", "table")
@@ -261,21 +261,21 @@ func (s *mcpServer) addWriting() {
 			return a.explain(in.Word, "json")
 		})
 	addMCPTool(s, "eval", local("Evaluate an expression"),
-		"Evaluates one expression, and gives the value of each of its parts.",
+		"Evaluates an expression and returns the value of each of its parts.",
 		func(a *app, in mcpEval) error { return a.eval(in.Expression, in.Names, "json") })
 	addMCPTool(s, "test", local("Run tests of playbooks"),
-		"Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) on skipped time and without a server. A request without an answer is given as the entry to add.",
+		"Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) without waiting and without a server. For a request without an answer, it returns the entry to add.",
 		s.test)
-	const tries = "Makes the requests of one step, without Temporal, and gives each request as sent (secrets masked), the answer, why each policy matched or not, " +
+	const tries = "Makes the requests of one step, without Temporal, and returns each request as sent (secrets masked), the response, why each policy matched or not, " +
 		"what follows, what was collected and the rows of each sink. "
 	if s.allowWrites {
 		addMCPTool(s, "try", changesRuns("Try a step", true),
-			tries+"Requests that may change something need allow_writes, and sinks are written to with write.",
+			tries+"Requests that may change data need allow_writes; with write, sinks are written.",
 			s.try)
 		return
 	}
 	addMCPTool(s, "try", reads("Try a step"),
-		tries+"Requests that may change something, and Python code, are refused.",
+		tries+"Requests that may change data, and Python code, are refused.",
 		func(a *app, in mcpTry) error { return s.try(a, mcpTryWrites{mcpTry: in}) })
 }
 
@@ -297,7 +297,7 @@ func (s *mcpServer) validate(a *app, in mcpValidate) error {
 func (s *mcpServer) test(a *app, in mcpTest) error {
 	pattern, err := regexp.Compile(in.Run)
 	if err != nil {
-		return usageError("run %q is no regular expression: %w", in.Run, err)
+		return usageError("run %q is not a regular expression: %w", in.Run, err)
 	}
 	for _, file := range in.Files {
 		if err := s.files.check(file); err != nil {
@@ -313,7 +313,7 @@ func (s *mcpServer) try(a *app, in mcpTryWrites) error {
 		return err
 	}
 	if in.Pages < 0 || in.Limit < 0 {
-		return usageError("pages and limit are not less than 0")
+		return usageError("pages and limit must be at least 0")
 	}
 	o := &tryOptions{
 		workload: in.workload(), connections: s.connections, step: in.Step, element: in.Element.value, withValues: in.With,
@@ -326,7 +326,7 @@ func (s *mcpServer) try(a *app, in mcpTryWrites) error {
 // addReading adds the tools that read runs.
 func (s *mcpServer) addReading() {
 	addMCPTool(s, "list", reads("List runs"),
-		"Lists runs, the newest first, with their statuses.",
+		"Lists runs with their statuses, the newest first.",
 		func(a *app, in mcpList) error {
 			return a.list(&runsOptions{
 				server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: cmp.Or(in.Limit, mostRuns),
@@ -334,12 +334,12 @@ func (s *mcpServer) addReading() {
 			})
 		})
 	addMCPTool(s, "status", reads("Show where a run is"),
-		"Shows what a run does now, why it waits or what has failed, step by step; with step also the iterations of its loop.",
+		"Shows, step by step, what a run is doing, why it waits or what failed; with step also the iterations of its loop.",
 		func(a *app, in mcpRunOf) error {
 			return a.showStatus(in.args(), &statusOptions{run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, output: "json"})
 		})
 	addMCPTool(s, "events", reads("Show what happened in a run"),
-		"Lists what happened in a run: attempts, retries, waits, pages, sinks, routes. Attempts of iterations need step, index or failed.",
+		"Lists what happened in a run: attempts, retries, waits, pages, sinks and routes. For attempts of iterations, set step, index or failed.",
 		func(a *app, in mcpEvents) error {
 			return a.showEvents(in.args(), &eventsOptions{
 				run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, index: in.Index, failed: in.Failed, kinds: in.Kinds, output: "json",
@@ -350,26 +350,26 @@ func (s *mcpServer) addReading() {
 // addChanging adds the tools that start runs and steer them.
 func (s *mcpServer) addChanging() {
 	addMCPTool(s, "run", changesRuns("Start a run", true),
-		"Starts a run of a playbook on the Temporal server and gives its IDs at once; status and events follow it. A worker must listen, such as that of starter dev.",
+		"Starts a run of a playbook on the Temporal server and returns its IDs immediately; follow it with status and events. A worker must be running, such as that of starter dev.",
 		s.run)
 	addMCPTool(s, steer.Pause, changesRuns("Pause a run", false),
-		"Pauses a run, or one of its steps: what runs now ends, and nothing new begins.",
+		"Pauses a run, or one of its steps: running attempts finish, and no new ones start.",
 		func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Pause, in.mcpSteer, in.Step, nil) })
 	addMCPTool(s, steer.Resume, changesRuns("Resume a run", false),
 		"Resumes a paused run, or one of its steps.",
 		func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Resume, in.mcpSteer, in.Step, nil) })
 	addMCPTool(s, steer.RetryNow, changesRuns("End a wait now", false),
-		"Makes the attempt that a step or iteration waits for at once.",
+		"Makes the attempt that a step or iteration is waiting for immediately.",
 		func(a *app, in mcpSteerIteration) error {
 			return s.steer(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
 		})
 	addMCPTool(s, steer.Skip, changesRuns("Skip a step", true),
-		"Ends a step or an iteration as skipped, whatever it waits for.",
+		"Gives up on what a step or an iteration is waiting for.",
 		func(a *app, in mcpSkip) error {
 			return s.steer(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
 		})
 	addMCPTool(s, steer.Cancel, changesRuns("Cancel a run", true),
-		"Cancels a run: it ends as cancelled, and its on_failure notices are sent.",
+		"Cancels a run: its status becomes cancelled, and its on_failure notices are sent.",
 		func(a *app, in mcpSteer) error { return s.steer(a, steer.Cancel, in, "", nil) })
 }
 
@@ -407,8 +407,8 @@ func (s *mcpServer) addResources() {
 		name, title, mime string
 		read              func() ([]byte, error)
 	}{
-		{"llms.txt", "Documents of Reprise", "text/markdown", document("llms.txt")},
-		{"llms-full.txt", "Reference of Reprise: a guide, keys, tools, functions, diagnostics", "text/markdown", document("llms-full.txt")},
+		{"llms.txt", "Documentation of Reprise", "text/markdown", document("llms.txt")},
+		{"llms-full.txt", "Reference of Reprise: a guide, keys, tools, functions, diagnostics", "text/markdown", func() ([]byte, error) { return []byte(wholeReference()), nil }},
 		{"playbook.schema.json", "JSON Schema of playbooks", "application/schema+json", func() ([]byte, error) { return schema.Generate(activities.Default()) }},
 	} {
 		resource := &mcp.Resource{URI: "reprise://" + one.name, Name: one.name, Title: one.title, MIMEType: one.mime}

@@ -53,7 +53,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 	}
 	outputFlag(command, &options.output)
 	command.Flags().BoolVar(&options.write, "write", false, "rewrite the files in place")
-	command.Flags().BoolVar(&options.check, "check", false, "print nothing but what would change, with exit status 1 if anything")
+	command.Flags().BoolVar(&options.check, "check", false, "only print what would change; exit status 1 if anything would")
 	return command
 }
 
@@ -120,7 +120,7 @@ func (a *app) printMigration(file *source.File, m *migrate.Migration, options mi
 	case !m.Changed() && len(m.Problems) == 0:
 		a.notef("%s: nothing to change", file.Name)
 	case options.check && m.Changed():
-		a.notef("%s: would change; starter migrate --write does it", file.Name)
+		a.notef("%s: would change; run starter migrate --write", file.Name)
 	case options.write && m.Changed():
 		a.notef("%s: written", file.Name)
 	}

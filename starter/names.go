@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"reprise/internal/base/terminal"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // checkName refuses names that Temporal would not accept, and names that cannot be
@@ -16,10 +16,10 @@ func checkName(what, name string) error {
 	switch {
 	case name == "":
 		return usageError("%s is empty", what)
-	case len(name) > workflows.MaxWorkflowID:
-		return usageError("%s is %d bytes long, more than the %d that Temporal takes", what, len(name), workflows.MaxWorkflowID)
+	case len(name) > protocol.MaxWorkflowID:
+		return usageError("%s is %d bytes long; Temporal allows %d", what, len(name), protocol.MaxWorkflowID)
 	case strings.ContainsFunc(name, func(r rune) bool { return terminal.Unsafe(r) || r == '\n' || r == '\t' }):
-		return usageError("%s %q has characters that cannot be seen", what, name)
+		return usageError("%s %q has invisible characters", what, name)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func checkID(what, id string) error {
 		return err
 	}
 	if strings.ContainsFunc(id, func(r rune) bool { return r > unicode.MaxASCII }) {
-		return usageError("%s %q has letters outside of ASCII, which Temporal does not take", what, id)
+		return usageError("%s %q has characters outside ASCII, which Temporal does not allow", what, id)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func checkID(what, id string) error {
 func checkQueue(name string) error {
 	const ofServer = "/_sys/"
 	if strings.HasPrefix(name, ofServer) {
-		return usageError("--task-queue %q begins with %s, as the server's own do", name, ofServer)
+		return usageError("--task-queue %q begins with %s, which is reserved for the server", name, ofServer)
 	}
 	return checkName("--task-queue", name)
 }
@@ -50,7 +50,7 @@ func checkRun(workflowID, runID string) error {
 		return err
 	}
 	if runID != "" && uuid.Validate(runID) != nil {
-		return usageError("--run-id %q is no run ID, expected such as 0197f0a4-5c0e-7d3a-9f2b-8f6f0a1b2c3d", runID)
+		return usageError("--run-id %q is not a run ID, such as 0197f0a4-5c0e-7d3a-9f2b-8f6f0a1b2c3d", runID)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type newOptions struct {
 	style     string
 	sink      string
 	each      string
+	probe     bool
 	yes       bool
 	force     bool
 	output    string
@@ -48,16 +49,17 @@ func newNewCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.curl, "curl", "", "a command line of curl; - reads it from standard input")
-	flags.StringVar(&o.har, "har", "", "HAR `FILE` that a browser has saved")
-	flags.StringVar(&o.openapi, "openapi", "", "document of OpenAPI, a `FILE` or URL")
+	flags.StringVar(&o.curl, "curl", "", "a curl command line; - reads it from standard input")
+	flags.StringVar(&o.har, "har", "", "HAR `FILE` saved by a browser")
+	flags.StringVar(&o.openapi, "openapi", "", "OpenAPI document, a `FILE` or URL")
 	flags.StringVar(&o.operation, "operation", "", "operation of the document, by its operationId or as 'GET /path'")
 	flags.StringVar(&o.example, "example", "", "`NAME` of an example that comes with starter")
 	flags.StringVar(&o.style, "style", "", "style of the API: "+strings.Join(scaffold.Styles, ", "))
 	flags.StringVar(&o.sink, "sink", "", "where rows go: "+strings.Join(scaffold.Sinks, ", ")+"; by default sqlite")
-	flags.StringVar(&o.each, "each", "", "`NAME` of an element: make the request for each element of a list")
-	flags.BoolVar(&o.yes, "yes", false, "ask nothing and use defaults")
-	flags.BoolVar(&o.force, "force", false, "replace files that exist")
+	flags.StringVar(&o.each, "each", "", "`NAME` of an element: makes the request for each element of a list")
+	flags.BoolVar(&o.probe, "probe", false, "send the GET of --curl once, and read from the response how the API paginates")
+	flags.BoolVar(&o.yes, "yes", false, "use defaults without asking")
+	flags.BoolVar(&o.force, "force", false, "overwrite existing files")
 	outputFlag(command, &o.output)
 	return command
 }
@@ -139,19 +141,40 @@ type newFile struct {
 // writeNew writes all files or none: it replaces none that exists, unless that is forced.
 func writeNew(files []newFile, force bool) error {
 	for _, file := range files {
-		if _, err := os.Lstat(file.path); err == nil && !force {
-			return usageError("%s exists; give another FILE, or --force to replace it", file.path)
+		info, err := os.Lstat(file.path)
+		switch {
+		case err != nil:
+		case !force:
+			return usageError("%s exists; choose another FILE, or overwrite it with --force", file.path)
+		case !info.Mode().IsRegular():
+			return usageError("%s is not a regular file, so --force does not replace it; remove it, or choose another FILE", file.path)
 		}
 	}
 	for _, file := range files {
 		if err := os.MkdirAll(filepath.Dir(file.path), 0o750); err != nil {
 			return fmt.Errorf("write the playbook: %w", err)
 		}
-		if err := os.WriteFile(file.path, file.data, 0o600); err != nil {
+		if err := putInPlace(file.path, file.data); err != nil {
 			return fmt.Errorf("write the playbook: %w", err)
 		}
 	}
 	return nil
+}
+
+// putInPlace has a new file take the place of what is there, whatever that leads to.
+func putInPlace(path string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
 }
 
 // makeNew makes the playbook of what the flags describe.
@@ -162,6 +185,11 @@ func (a *app) makeNew(o *newOptions) (*scaffold.Made, error) {
 	described, err := a.describe(o)
 	if err != nil {
 		return nil, err
+	}
+	if o.probe {
+		if err := a.probe(o.curl, described); err != nil {
+			return nil, err
+		}
 	}
 	options := scaffold.Options{Sink: o.sink, Each: o.each, Style: o.style}
 	if o.file != "" {
@@ -181,15 +209,14 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 	var err error
 	switch {
 	case o.curl != "":
-		line := o.curl
-		if line == "-" {
+		if o.curl == "-" {
 			var data []byte
 			if data, err = readBounded(a.In); err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
-			line = string(data)
+			o.curl = string(data)
 		}
-		if described, err = scaffold.FromCurl(line); err != nil {
+		if described, err = scaffold.FromCurl(o.curl); err != nil {
 			return nil, usageError("--curl: %w", err)
 		}
 	case o.har != "":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"reprise/internal/program/scaffold"
@@ -20,8 +21,8 @@ type newSource struct {
 // sources are all of them, in the order in which they are asked.
 func (o *newOptions) sources() []newSource {
 	return []newSource{
-		{"curl", "the line of curl", &o.curl},
-		{"openapi", "file or URL of the document of OpenAPI", &o.openapi},
+		{"curl", "the curl command line", &o.curl},
+		{"openapi", "file or URL of the OpenAPI document", &o.openapi},
 		{"har", "HAR file", &o.har},
 		{"example", "name of the example (starter run example: lists them)", &o.example},
 		{"style", "style of the API: " + strings.Join(scaffold.Styles, ", "), &o.style},
@@ -50,12 +51,31 @@ func (a *app) promptNew(o *newOptions) error {
 	case !described && o.yes:
 		o.style = scaffold.StylePage
 	case !described:
-		return usageError("say what the playbook is made of: --curl, --openapi, --har, --example or --style; --yes uses defaults")
+		return usageError("choose a source for the playbook: --curl, --openapi, --har, --example or --style; --yes uses defaults")
+	}
+	if asks && !o.probe && o.curl != "" && o.curl != "-" {
+		if err := q.offerProbe(o); err != nil {
+			return err
+		}
+	}
+	if o.probe && o.curl == "" {
+		return usageError("--probe sends the request of --curl")
 	}
 	if !asks || described || o.example != "" {
 		return nil
 	}
 	return q.rest(o)
+}
+
+// offerProbe asks whether the request of the line is sent once. It is offered only where that can be done.
+func (q *prompter) offerProbe(o *newOptions) error {
+	probe, err := scaffold.ProbeOf(o.curl, os.LookupEnv)
+	if err != nil {
+		return nil // what is wrong with the line is said where it is read
+	}
+	answer, err := q.prompt("send "+probe.String()+" once, to read from the response how the API paginates? y, n", "n")
+	o.probe = err == nil && strings.HasPrefix(strings.ToLower(answer), "y")
+	return err
 }
 
 // prompter prompts at a terminal; nil where there is none.
@@ -100,7 +120,7 @@ func (q *prompter) prompt(question, usual string) (string, error) {
 func (q *prompter) source(o *newOptions) error {
 	names := lists.Map(o.sources(), func(source newSource) string { return source.name })
 	for {
-		name, err := q.prompt("What is the playbook made of? "+strings.Join(names, ", "), "style")
+		name, err := q.prompt("What should the playbook be made from? "+strings.Join(names, ", "), "style")
 		if err != nil {
 			return err
 		}
@@ -136,7 +156,7 @@ func (q *prompter) rest(o *newOptions) (err error) {
 		}
 	}
 	if o.each == "" {
-		o.each, err = q.prompt("name of the element, if the request is made for each of a list", "")
+		o.each, err = q.prompt("name of the element, if the request is made for each element of a list", "")
 	}
 	return err
 }

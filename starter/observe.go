@@ -17,7 +17,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
@@ -42,9 +42,9 @@ type observer struct {
 	run      client.WorkflowRun
 	failures int // queries in a row without an answer
 	// loops are the last answers of loops, by workflow ID.
-	loops map[string]workflows.Progress
+	loops map[string]protocol.Progress
 	// calls are the last answers of calls that continue in histories of their own.
-	calls map[string]workflows.IterationRecord
+	calls map[string]protocol.IterationRecord
 	// idle are the iterations that had nothing running at the last poll.
 	idle map[string]bool
 	// held says that something was paused at the last poll.
@@ -64,7 +64,7 @@ type queuedAt struct {
 
 func newObserver(s *session, run client.WorkflowRun) *observer {
 	return &observer{
-		session: s, run: run, loops: map[string]workflows.Progress{}, calls: map[string]workflows.IterationRecord{},
+		session: s, run: run, loops: map[string]protocol.Progress{}, calls: map[string]protocol.IterationRecord{},
 		idle: map[string]bool{}, queued: map[string]queuedAt{},
 	}
 }
@@ -93,7 +93,7 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	}
 	for _, record := range progress.Steps {
 		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
-		visit := workflows.VisitName(record.Step, record.Visit)
+		visit := protocol.VisitName(record.Step, record.Visit)
 		if ticket, queued := progress.States[visit]; queued {
 			lines = append(lines, o.stuckLines(visit, o.position(ctx, &ticket))...)
 		}
@@ -105,7 +105,7 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 }
 
 // lines describe one visit of a step, and the command that answers it.
-func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []line {
+func (o *observer) lines(ctx context.Context, record protocol.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
 	text := o.describe(ctx, record)
 	lines := []line{{key: key, text: text, live: text}}
@@ -236,12 +236,12 @@ func (o *observer) polled(ctx context.Context) (bool, error) {
 }
 
 // waitsAlone reports whether all there is to say of a visit is what its call waits for.
-func waitsAlone(record workflows.StepRecord) bool {
+func waitsAlone(record protocol.StepRecord) bool {
 	return record.Loop == nil && record.Awaits == nil && record.Waiting != ""
 }
 
 // describe is what a visit of a step does, without what waitsAlone says.
-func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
+func (o *observer) describe(ctx context.Context, record protocol.StepRecord) string {
 	text := render.StepName(record) + " "
 	switch {
 	case record.Loop != nil:
@@ -261,7 +261,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 }
 
 // answers is the command that answers what a step awaits, "" for nothing.
-func (o *observer) answers(record workflows.StepRecord) string {
+func (o *observer) answers(record protocol.StepRecord) string {
 	id := o.run.GetID()
 	switch {
 	case !record.EndedAt.IsZero():
@@ -269,14 +269,14 @@ func (o *observer) answers(record workflows.StepRecord) string {
 	case record.Awaits != nil:
 		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
 	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
-		return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
+		return fmt.Sprintf("to see what they are waiting for: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
 }
 
 // latest is the record of a step whose call continues in a history of its own, as far
 // as that has come; others stay as they are.
-func (o *observer) latest(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
+func (o *observer) latest(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
 	}
@@ -290,7 +290,7 @@ func (o *observer) latest(ctx context.Context, record workflows.StepRecord) work
 }
 
 // progressOf counts what a running step has done.
-func progressOf(record workflows.StepRecord) string {
+func progressOf(record protocol.StepRecord) string {
 	if record.Status != interpreter.Running || record.Attempts < 2 {
 		return ""
 	}
@@ -302,17 +302,17 @@ func progressOf(record workflows.StepRecord) string {
 }
 
 // ended are the iterations that have ended, those in batches that are open included.
-func ended(progress workflows.Progress) interpreter.LoopStats {
+func ended(progress protocol.Progress) interpreter.LoopStats {
 	stats := progress.Stats
 	stats.Success += progress.Within.Success
 	stats.Failed += progress.Within.Failed
 	return stats
 }
 
-func done(progress workflows.Progress) int { return ended(progress).Success + ended(progress).Failed }
+func done(progress protocol.Progress) int { return ended(progress).Success + ended(progress).Failed }
 
 // loopWaitsFor says what iterations wait for that wait.
-func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) string {
+func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string {
 	switch {
 	case progress.Awaits:
 		return "waiting for an answer"
@@ -325,7 +325,7 @@ func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) stri
 }
 
 // loop counts iterations: ended, failed, waiting for a retry, running.
-func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string {
+func (o *observer) loop(ctx context.Context, record protocol.StepRecord) string {
 	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, ""
 	if record.EndedAt.IsZero() {
 		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
@@ -334,7 +334,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 			progress = before
 		}
 		if err != nil && !connect.NotFound(err) && progress.Stats.Total == 0 {
-			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop answers", stats.Total)
+			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop responds", stats.Total)
 		}
 		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"reprise/internal/base/payload"
 	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/program/localserver"
 )
 
 // openStore opens the payload store that the user or the server's owner chose; "" is
@@ -30,7 +31,7 @@ func localStore(ctx context.Context, address, dbFile string) (store *payload.Sto
 		store, err = openStore(ctx, address)
 		return store, func() {}, err
 	}
-	path, remove := filepath.Join(filepath.Dir(dbFile), "payloads"), func() {}
+	path, remove := filepath.Join(filepath.Dir(dbFile), payloadsFolder), func() {}
 	if dbFile == "" {
 		if path, remove, err = temporaryStore(); err != nil {
 			return nil, func() {}, fmt.Errorf("make a directory for large values: %w", err)
@@ -48,11 +49,12 @@ const storePrefix = "payloads-"
 // system's. It is locked for as long as this process lives, so that another one
 // sees whether anybody needs it.
 func temporaryStore() (path string, remove func(), err error) {
-	_ = os.MkdirAll(stateDir, 0o700)
-	if all, err := lockDirectory(stateDir, 0); err == nil {
-		defer all.Close() // until the new one is locked
+	if err = localserver.OwnFolder(stateDir); err == nil {
+		if all, err := lockDirectory(stateDir, 0); err == nil {
+			defer all.Close() // until the new one is locked
+		}
+		path, err = os.MkdirTemp(stateDir, storePrefix)
 	}
-	path, err = os.MkdirTemp(stateDir, storePrefix)
 	if err != nil {
 		path, err = os.MkdirTemp("", "reprise-"+storePrefix)
 	}
@@ -73,9 +75,12 @@ func temporaryStore() (path string, remove func(), err error) {
 // removeLeftStores takes away the directories of servers in memory that were killed:
 // they are not locked.
 func removeLeftStores() {
+	if _, err := os.Lstat(stateDir); err != nil || localserver.OwnFolder(stateDir) != nil {
+		return // nothing of ours is there
+	}
 	all, err := lockDirectory(stateDir, 0)
 	if err != nil {
-		return // nothing is there
+		return
 	}
 	defer all.Close()
 	left, _ := filepath.Glob(filepath.Join(stateDir, storePrefix+"*")) // only a bad pattern is an error

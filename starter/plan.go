@@ -40,10 +40,10 @@ func newPlanCommand(a *app) *cobra.Command {
 		Use: "plan FILE", Args: oneFile, RunE: func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], o) },
 	}
 	o.workload.add(command)
-	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, for columns that follow from rows")
-	command.Flags().StringVar(&o.partition, "partition", "", "key of the partition that the run would be about; default the newest that is complete")
+	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, to find the columns of their rows")
+	command.Flags().StringVar(&o.partition, "partition", "", "key of the partition that the run would handle; default: the newest that is complete")
 	command.Flags().StringSliceVar(&o.fullRefresh, "full-refresh", nil,
-		"the run would read everything again, all steps with incremental without a `=STEP,STEP`")
+		"plan a run that reads everything again: all steps with incremental, or those of `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
 	o.server.add(command)
 	o.local.add(command)
@@ -170,7 +170,7 @@ func (s *session) plan(ctx context.Context, of checked, input call.PlanInput) (*
 	}
 	doc.Steps, doc.Warnings = answer.Steps, answer.Warnings
 	if s.server != nil {
-		doc.Notes = append(doc.Notes, "a local server made the plan, which has no runs, no schedules and no states in Temporal; --address names another one")
+		doc.Notes = append(doc.Notes, "the plan was made with a local server, which has no runs, schedules or states; use --address for another one")
 	}
 	for _, gather := range []func(context.Context, checked, call.PlanInput, *planDocument) error{
 		s.planRuns, s.planTurn, s.planPartitions, s.planSchedules,
@@ -278,8 +278,8 @@ func (s *session) planSchedules(ctx context.Context, checked checked, _ call.Pla
 		})
 	}
 	if len(doc.Schedules) == 0 && checked.book.Schedule != nil {
-		doc.Notes = append(doc.Notes, "the playbook says when it runs (metadata.schedule), and no schedule starts it: starter schedule create "+
-			terminal.ShellWord(checked.book.Name)+" "+terminal.ShellWord(checked.file.Name)+" makes one")
+		doc.Notes = append(doc.Notes, "the playbook has a metadata.schedule, but no schedule starts it; create one with starter schedule create "+
+			terminal.ShellWord(checked.book.Name)+" "+terminal.ShellWord(checked.file.Name))
 	}
 	return nil
 }

@@ -42,7 +42,13 @@ func TestPlanText(t *testing.T) {
 				Sinks: []interpreter.SinkPlan{
 					{Place: "orders.sink", Tool: "postgres", Auth: "warehouse", Target: "shop.orders", Table: &interpreter.TablePlan{
 						Name: "shop.orders", Mode: "upsert", Key: []string{"id"}, FromRows: true, Rows: &rows, Rejected: "shop.orders_rejected",
-						DDL: []string{`CREATE TABLE IF NOT EXISTS "shop"."orders" ("id" bigint NOT NULL, "a, (b" numeric(12, 2), "note" text, PRIMARY KEY ("id"))`},
+						DDL: []interpreter.DDL{
+							{Kind: interpreter.CreateSchema, Statement: `CREATE SCHEMA IF NOT EXISTS "shop"`},
+							{
+								Kind:      interpreter.CreateTable,
+								Statement: `CREATE TABLE IF NOT EXISTS "shop"."orders" ("id" bigint NOT NULL, "a, (b" numeric(12, 2), "note" text, PRIMARY KEY ("id"))`,
+							},
+						},
 					}},
 					{
 						Place: "orders.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "shop.log", Problem: `row 3: table "shop.log" has no column "extra"`,
@@ -68,7 +74,10 @@ func TestPlanText(t *testing.T) {
 					}},
 					{Place: "items.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "orders", Table: &interpreter.TablePlan{
 						Name: "orders", Exists: true, Mode: "insert", FromRows: true,
-						DDL: []string{`ALTER TABLE "orders" ADD COLUMN IF NOT EXISTS "x" bigint`, `ALTER TABLE "orders" ALTER COLUMN "n" TYPE numeric`},
+						DDL: []interpreter.DDL{
+							{Kind: interpreter.AddColumn, Statement: `ALTER TABLE "orders" ADD COLUMN IF NOT EXISTS "x" bigint`},
+							{Kind: interpreter.WidenColumn, Statement: `ALTER TABLE "orders" ALTER COLUMN "n" TYPE numeric`},
+						},
 					}},
 				},
 				States: []interpreter.StatePlan{
@@ -93,6 +102,20 @@ func TestPlanText(t *testing.T) {
 	}
 	doc = &planDocument{Playbook: "orders", Concurrency: &plannedTurn{Key: "eu", Limit: 1, OnConflict: playbook.ConflictSkip, Running: 1}}
 	samples.Golden(t, "plan/skipped", doc.text(now, 80, false))
+}
+
+// TestEachKindOfDDLIsCounted: a plan with one statement of a kind says so, and never as another kind.
+func TestEachKindOfDDLIsCounted(t *testing.T) {
+	none := countsOfDDL(nil)
+	said := map[string]bool{none: true}
+	for _, kind := range append(interpreter.DDLKinds(), "drop_column") {
+		text := countsOfDDL(map[interpreter.DDLKind]int{kind: 1})
+		require.False(t, said[text], "%s: %s", kind, text)
+		said[text] = true
+	}
+	require.Equal(t, "0 tables to make, 0 columns to add, 0 to widen", none)
+	require.Equal(t, "1 schema and 0 tables to make, 0 columns to add, 0 to widen", countsOfDDL(map[interpreter.DDLKind]int{interpreter.CreateSchema: 1}))
+	require.Equal(t, `0 tables to make, 0 columns to add, 0 to widen, 2 of kind "drop_column"`, countsOfDDL(map[interpreter.DDLKind]int{"drop_column": 2}))
 }
 
 // TestPlaybookDiff: what says nothing is no difference, and what does is shown in the order of the new file.

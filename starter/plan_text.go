@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +70,7 @@ func (t *planText) turn() {
 	if turn == nil {
 		return
 	}
-	verdict := "a run begins at once"
+	verdict := "a run starts immediately"
 	if turn.Running >= turn.Limit || turn.Waiting > 0 {
 		verdict = "a run waits in position " + fmt.Sprint(turn.Waiting+1) + " of the queue"
 		switch turn.OnConflict {
@@ -136,6 +138,9 @@ func (t *planText) step(step interpreter.StepPlan) {
 		t.line("  ", "no sample: %s", step.Unsampled)
 	}
 	t.problem("  ", step.Problem)
+	for _, warning := range step.Warnings {
+		t.line("  ", "warning: %s", warning)
+	}
 	for _, state := range step.States {
 		t.state(state)
 	}
@@ -186,6 +191,9 @@ func (t *planText) sink(sink interpreter.SinkPlan) {
 		head += ", for element " + terminal.Shorten(expression.Text(sink.Element.Data), 60)
 	}
 	t.line("  ", "%s", head)
+	if sink.Attempts > 0 {
+		t.line("    ", "no retry: up to %d attempts within %s for failures of class retryable", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
+	}
 	if sink.Unknown != "" {
 		t.line("    ", "not known before a run: %s", sink.Unknown)
 	}
@@ -219,8 +227,8 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 	}
 	t.line("    ", "%s", how)
 	t.deletes(table)
-	for _, statement := range table.DDL {
-		t.verbatim("    + ", layDDL(statement, t.width-6))
+	for _, ddl := range table.DDL {
+		t.verbatim("    + ", layDDL(ddl, terminal.Layout(t.width)-6))
 	}
 	if left := table.LeftOut; left != nil {
 		t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
@@ -228,14 +236,14 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 	switch {
 	case fails || !table.FromRows:
 	case table.Rows != nil:
-		t.line("    ", "rows behind the first request may change more")
+		t.line("    ", "rows of further requests may change more")
 	case !table.Exists:
 		t.line("    ", "columns that are not declared follow from the rows: %s", t.hint())
 	default:
 		t.line("    ", "whether columns are added or widened follows from the rows: %s", t.hint())
 	}
 	if table.Rejected != "" {
-		t.line("    ", "rows that the database refuses go to %s", table.Rejected)
+		t.line("    ", "rows that the database rejects go to %s", table.Rejected)
 	}
 }
 
@@ -265,10 +273,10 @@ func (t *planText) hint() string {
 }
 
 // layDDL puts the columns of a long CREATE TABLE into lines.
-func layDDL(statement string, width int) string {
-	head, rest, has := strings.Cut(statement, " (")
-	if !strings.HasPrefix(statement, "CREATE TABLE") || !has || len(statement) <= width {
-		return statement + "\n"
+func layDDL(ddl interpreter.DDL, width int) string {
+	head, rest, has := strings.Cut(ddl.Statement, " (")
+	if ddl.Kind != interpreter.CreateTable || !has || len(ddl.Statement) <= width {
+		return ddl.Statement + "\n"
 	}
 	var b strings.Builder
 	b.WriteString(head + " (\n  ")
@@ -314,26 +322,17 @@ func (t *planText) notes() {
 
 // summary counts what would change. A statement that several sinks have counts once.
 func (t *planText) summary() {
-	var made, added, widened int
+	counts := map[interpreter.DDLKind]int{}
 	seen := map[string]bool{}
 	for _, step := range t.Steps {
 		for _, sink := range step.Sinks {
 			if sink.Table == nil {
 				continue
 			}
-			for _, statement := range sink.Table.DDL {
-				key := sink.Tool + " " + sink.Auth + " " + statement
-				if seen[key] {
-					continue
-				}
-				seen[key] = true
-				switch {
-				case strings.HasPrefix(statement, "CREATE TABLE"):
-					made++
-				case strings.Contains(statement, " ADD COLUMN "):
-					added++
-				default:
-					widened++
+			for _, ddl := range sink.Table.DDL {
+				if key := sink.Tool + " " + sink.Auth + " " + ddl.Statement; !seen[key] {
+					seen[key] = true
+					counts[ddl.Kind]++
 				}
 			}
 		}
@@ -343,5 +342,24 @@ func (t *planText) summary() {
 		problems = terminal.Count(t.Problems, "problem")
 	}
 	t.b.WriteString("\n")
-	t.line("", "Plan: %s to make, %s to add, %d to widen; %s.", terminal.Count(made, "table"), terminal.Count(added, "column"), widened, problems)
+	t.line("", "Plan: %s; %s.", countsOfDDL(counts), problems)
+}
+
+// countsOfDDL says how many statements there are of each kind. Schemas are rarely made, so that none are left out.
+func countsOfDDL(counts map[interpreter.DDLKind]int) string {
+	made := terminal.Count(counts[interpreter.CreateTable], "table")
+	if schemas := counts[interpreter.CreateSchema]; schemas > 0 {
+		made = terminal.Count(schemas, "schema") + " and " + made
+	}
+	parts := []string{
+		made + " to make",
+		terminal.Count(counts[interpreter.AddColumn], "column") + " to add",
+		fmt.Sprint(counts[interpreter.WidenColumn]) + " to widen",
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) { // of a worker that is newer than this program
+		if !slices.Contains(interpreter.DDLKinds(), kind) {
+			parts = append(parts, fmt.Sprintf("%d of kind %q", counts[kind], string(kind)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -14,7 +14,7 @@ import (
 	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // document is what `run --output json` prints.
@@ -23,7 +23,7 @@ type document struct {
 	RunID      string                   `json:"run_id"`
 	Status     interpreter.Status       `json:"status"`
 	Result     expression.Value         `json:"result"`
-	Steps      []workflows.StepRecord   `json:"steps"`
+	Steps      []protocol.StepRecord    `json:"steps"`
 	Warnings   []string                 `json:"warnings"`
 	Error      *interpreter.ErrorObject `json:"error,omitempty"`
 	Problems   []problem                `json:"problems,omitempty"` // of a playbook that was refused
@@ -48,7 +48,7 @@ const statusUnknown interpreter.Status = "unknown"
 // refusal is the document of a run that did not start, as far as we know.
 func refusal(err error) document {
 	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
-	doc := document{Status: interpreter.Failed, Error: failure, Steps: []workflows.StepRecord{}, Warnings: []string{}}
+	doc := document{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{}, Warnings: []string{}}
 	switch statusOf(err) {
 	case exitNoServer:
 		failure.Kind = kindNoServer
@@ -68,19 +68,19 @@ func refusal(err error) document {
 func (s *session) unfinished(run client.WorkflowRun) document {
 	return document{
 		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
-		Steps: []workflows.StepRecord{}, Warnings: []string{}, Link: s.link(run.GetID(), run.GetRunID()),
+		Steps: []protocol.StepRecord{}, Warnings: []string{}, Link: s.link(run.GetID(), run.GetRunID()),
 	}
 }
 
 // reportStart prints the IDs of a run that is not followed.
 func (a *app) reportStart(s *session, run client.WorkflowRun, output string) error {
-	link := s.link(run.GetID(), run.GetRunID())
+	link := s.pageOf(run.GetID(), run.GetRunID())
 	if output == "json" {
 		return terminal.PrintJSON(a.Out, s.unfinished(run))
 	}
 	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
 	if link != "" {
-		_, _ = fmt.Fprintf(a.Out, "web UI:      %s\nall runs:    %s\n", link, s.runsLink())
+		_, _ = fmt.Fprintf(a.Out, "page:        %s\n", link)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 			a.notef("starter: %s", result.Error.Message)
 		}
 		if s.server == nil {
-			a.notef("The run may be open, or have ended.")
+			a.notef("The run may still be open.")
 			a.hints(s, run)
 		}
 		return withStatus(exitNoServer, errSaid)
@@ -130,7 +130,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 }
 
 // known is the result of a run as far as it is known.
-func (o outcome) known() workflows.Result {
+func (o outcome) known() protocol.Result {
 	result := o.result
 	if o.err == nil {
 		return result
@@ -152,7 +152,7 @@ func orEmpty[T any](list []T) []T {
 
 // outcomeOf is how a run has ended, with how long it took and, where something failed, its playbook:
 // as far as the server knows.
-func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Result) render.EndedRun {
+func (a *app) outcomeOf(s *session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
 	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
 	if result.Status == statusUnknown {
 		return outcome
@@ -166,7 +166,7 @@ func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Res
 	if found.Ended() {
 		outcome.Took = found.EndedAt.Sub(found.StartedAt)
 	}
-	if result.Error != nil || slices.ContainsFunc(result.Steps, func(r workflows.StepRecord) bool { return r.Loop != nil && len(r.Loop.Errors) > 0 }) {
+	if result.Error != nil || slices.ContainsFunc(result.Steps, func(r protocol.StepRecord) bool { return r.Loop != nil && len(r.Loop.Errors) > 0 }) {
 		outcome.Book, _ = s.runs().Playbook(ctx, found)
 	}
 	return outcome
@@ -174,7 +174,7 @@ func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Res
 
 // hintNext prints what helps a run on that has not ended well: how to run the iterations again
 // that did not succeed, or where to see what happened.
-func (a *app) hintNext(s *session, run client.WorkflowRun, result workflows.Result) {
+func (a *app) hintNext(s *session, run client.WorkflowRun, result protocol.Result) {
 	if a.hintDeadLetters(s, run, result) || result.Status != interpreter.Failed {
 		return
 	}
@@ -183,7 +183,7 @@ func (a *app) hintNext(s *session, run client.WorkflowRun, result workflows.Resu
 
 // hintDeadLetters prints how to run the iterations again that did not succeed; false where there
 // are none. Where a run was terminated, its result does not say whether there are any.
-func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflows.Result) bool {
+func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result protocol.Result) bool {
 	var failed, cancelled int
 	for _, record := range result.Steps {
 		if record.Loop != nil {

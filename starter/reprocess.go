@@ -43,9 +43,9 @@ func newReprocessCommand(a *app) *cobra.Command {
 	}
 	options.letters.add(command)
 	flags := command.Flags()
-	flags.StringVar(&options.playbook, "playbook", "", "another playbook, with the same step, to run them with")
-	flags.IntVar(&options.quarantine, "quarantine-after", 0, "leave out what has failed in this many runs; 0 leaves out nothing")
-	flags.BoolVar(&options.dryRun, "dry-run", false, "list what would run, and run nothing")
+	flags.StringVar(&options.playbook, "playbook", "", "run them with another playbook, which has the same step")
+	flags.IntVar(&options.quarantine, "quarantine-after", 0, "leave out iterations that have failed in this many runs; 0 leaves out none")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "list the iterations that would run, and run nothing")
 	flags.BoolVar(&options.detach, "detach", false, "start the run and do not follow it")
 	options.workload.add(command)
 	options.server.add(command)
@@ -124,8 +124,8 @@ func (a *app) reprocessChain(
 		s.taskQueue = chain.Origin.TaskQueue
 	}
 	if filter.Cancelled && !chain.Origin.Closed() {
-		return withStatus(exitFailed, fmt.Errorf("%s is open: what of it is cancelled is known when it has ended; "+
-			"wait for its end, or leave out --cancelled", chain.Origin.WorkflowID))
+		return withStatus(exitFailed, fmt.Errorf("%s is open, so it is not known yet which iterations are cancelled; "+
+			"wait until it ends, or omit --cancelled", chain.Origin.WorkflowID))
 	}
 	found := choose(chain, filter, options.quarantine)
 	a.reportLeftOut(found, options.quarantine)
@@ -152,7 +152,7 @@ func (a *app) reportLeftOut(found chosen, quarantine int) {
 			terminal.Count(found.quarantined, "iteration"), quarantine)
 	}
 	if found.cancelled > 0 {
-		a.notef("left out: %s (--cancelled takes them too)", terminal.Count(found.cancelled, "cancelled iteration"))
+		a.notef("left out: %s (--cancelled includes them)", terminal.Count(found.cancelled, "cancelled iteration"))
 	}
 }
 
@@ -187,7 +187,7 @@ func (a *app) nothingToDo(found chosen, output string) error {
 // followReprocess follows the running one, if it does all that was requested.
 func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
-		return withStatus(exitFailed, fmt.Errorf("%s is open and leaves out %s that you ask for; wait for its end, and ask again",
+		return withStatus(exitFailed, fmt.Errorf("%s is open and does not include %s that you selected; wait until it ends, and try again",
 			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
 	run := s.client.GetWorkflow(a.interrupts.graceful, running.WorkflowID, running.RunID)
@@ -239,7 +239,7 @@ func (a *app) reprocessPlan(
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return start.Plan{
-		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Input: input, Codes: codes,
+		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Input: input, Codes: codes, Expect: book.Expect,
 		Summary: book.Name + ", again", Details: start.Details(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }
@@ -252,7 +252,7 @@ func (s *session) ours(ctx context.Context, run *runs.Run, codes []string) ([]st
 	}
 	vouched, err := host.Vouched(ctx, s.client, s.key, run.WorkflowID, run.RunID, codes)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server who started %s: %w", run.WorkflowID, err)
+		return nil, fmt.Errorf("find out who started %s: %w", run.WorkflowID, err)
 	}
 	if !vouched {
 		return nil, nil

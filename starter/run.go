@@ -42,7 +42,7 @@ func newRunCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "run FILE", Args: oneFile, RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("record") {
-				return usageError("a run records nothing, as workers make its requests; starter try FILE --record FILE records those of a step")
+				return usageError("a run cannot record, because workers make its requests; use starter try FILE --record FILE for one step")
 			}
 			if command.Flags().Changed("workflow-id") {
 				if err := checkID("--workflow-id", options.workflowID); err != nil {
@@ -54,18 +54,18 @@ func newRunCommand(a *app) *cobra.Command {
 	}
 	options.workload.add(command)
 	options.server.add(command)
-	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
-	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
-	command.Flags().BoolVar(&options.strict, "strict", false, "a failed iteration makes the run at best a partial success")
-	command.Flags().String("record", "", "refused: starter try records")
+	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run; default: the playbook's name and a random part")
+	command.Flags().BoolVar(&options.detach, "detach", false, "start the run without following it; needs a server that keeps running")
+	command.Flags().BoolVar(&options.strict, "strict", false, "a run with a failed iteration is at best a partial success")
+	command.Flags().String("record", "", "not available: use starter try --record")
 	_ = command.Flags().MarkHidden("record")
 	command.Flags().BoolVar(&options.serverEnds, "server-ends", false, "the server ends with this run: leave out what leads back to it")
 	_ = command.Flags().MarkHidden("server-ends") // for scripts/demo
 	command.Flags().StringSliceVar(&options.fullRefresh, "full-refresh", nil,
-		"steps with incremental read everything again, all of them without a `=STEP,STEP`")
+		"read everything again: all steps with incremental, or those of `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
 	command.Flags().StringVar(&options.partition, "partition", "",
-		"key of the partition that the run is about, such as 2024-01-31; default the newest that is complete")
+		"key of the partition that the run handles, such as 2024-01-31; default: the newest that is complete")
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
@@ -84,7 +84,7 @@ func (a *app) refuse(err error, output string) error {
 // may be left out.
 func oneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, everyStep) {
-		return fmt.Errorf("run takes one FILE, and was given %q; the steps of --full-refresh follow a =: --full-refresh=STEP",
+		return fmt.Errorf("run takes one FILE, and was given %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
 			strings.Join(args, " "))
 	}
 	return cobra.ExactArgs(1)(command, args)
@@ -128,15 +128,12 @@ func (a *app) runWith(options *runOptions, plans func(context.Context, *session)
 	}
 	if options.detach {
 		if polled, err := newObserver(s, run).polled(ctx); err == nil && !polled {
-			a.notef("note: no worker polls task queue %q; the run waits for one", s.taskQueue)
+			a.notef("note: no worker polls the task queue %q; the run waits for one", s.taskQueue)
 			a.advisef("%s", render.StartWorker(s.taskQueue, s.flags))
 		}
 		return a.reportStart(s, run, options.output)
 	}
-	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		if s.server == nil {
-			a.notef("all runs: %s", s.runsLink())
-		}
+	if link := s.pageOf(run.GetID(), run.GetRunID()); link != "" {
 		a.notef("%s runs: %s", run.GetID(), link)
 	} else {
 		a.notef("%s runs on %s", run.GetID(), s.address)
@@ -194,9 +191,17 @@ func (a *app) refreshed(book *playbook.Playbook, named []string) ([]string, erro
 	return named, nil
 }
 
-// checkForRun reads and checks a playbook that is to run; errors in it are said
-// and end the command.
+// checkForRun is checkValid for a playbook that is to run; it prints the warnings too, which the result of a run does not repeat.
 func (a *app) checkForRun(name string, workload map[string]any) (checked, error) {
+	checked, err := a.checkValid(name, workload)
+	if warnings := checked.found.Warnings(); err == nil && len(warnings) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(warnings, playbook.MaxShown))
+	}
+	return checked, err
+}
+
+// checkValid reads and checks a playbook; errors in it are printed and end the command.
+func (a *app) checkValid(name string, workload map[string]any) (checked, error) {
 	checked, err := a.check(name, workload, playbook.Limits{})
 	if err != nil {
 		return checked, err
@@ -227,18 +232,23 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return s, err
 	}
 	if options.detach {
-		return nil, usageError("--detach needs a server that stays: name one with --address, or %s", orDev(ctx))
+		return nil, usageError("--detach needs a server that keeps running; name one with --address, or %s", orDev(ctx))
 	}
 	a.notef("starting a local Temporal server and a worker")
+	a.interrupts.endsInOrder()
 	if folder, found := devInParent(ctx); found {
-		a.notef("note: %s dev runs in %s and has connections of its own; to use it, run from there", terminal.Program(), folder)
+		a.notef("note: %s dev runs in %s, with its own connections; to use it, run this command there", terminal.Program(), folder)
 	}
 	s, err = options.local.startLocal(ctx, localserver.Options{}, options.server)
-	if err == nil {
-		a.notef("web UI: %s", s.runsLink())
-		if url := s.telemetry.URL(); url != "" {
-			a.notef("metrics: %s", url)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	if err := a.startPage(s, 0, ""); err != nil {
+		s.end(false)
+		return nil, err
+	}
+	if url := s.telemetry.URL(); url != "" {
+		a.notef("metrics: %s", url)
+	}
+	return s, nil
 }

@@ -16,7 +16,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/start"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func newScheduleCommand(a *app) *cobra.Command {
@@ -41,8 +41,8 @@ func checkSchedule(name string) error {
 	if err := checkID("the schedule's name", name); err != nil {
 		return err
 	}
-	if most := workflows.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
-		return usageError("the schedule's name is %d bytes long; with %d there is room for the time in the IDs of its runs", len(name), most)
+	if most := protocol.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
+		return usageError("the schedule's name is %d bytes long; at most %d are allowed, so that the IDs of its runs have room for the time", len(name), most)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s *session) schedule(ctx context.Context, name string) (*runs.Schedule, er
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
-		return nil, usageError("%w on %s, namespace %s; %s schedule list shows those that are there", err, s.address, s.namespace, terminal.Program())
+		return nil, usageError("%w on %s, namespace %s; %s schedule list shows the existing ones", err, s.address, s.namespace, terminal.Program())
 	case errors.As(err, &missing), errors.As(err, &ambiguous):
 		return nil, usageError("%w", err)
 	}
@@ -109,8 +109,8 @@ func (s *session) lastingInput(plan start.Plan) (*commonpb.Payload, error) {
 		return nil, usageError("the workload: %w", err)
 	}
 	if size := len(input.GetData()); size > interpreter.MaxInlinePayload {
-		return nil, usageError("the playbook and its workload are %d bytes, more than the %d that a schedule keeps; "+
-			"have the playbook fetch what is large", size, interpreter.MaxInlinePayload)
+		return nil, usageError("the playbook and its workload have %d bytes, and a schedule can keep %d; "+
+			"let the playbook fetch large data", size, interpreter.MaxInlinePayload)
 	}
 	if s.store == nil {
 		return input, nil
@@ -125,7 +125,7 @@ func scheduleError(what, name string, err error) error {
 	case errors.As(err, &stated), errors.Is(err, start.ErrInterrupted):
 		return err
 	case connect.InvalidArgument(err):
-		return usageError("the server does not take the schedule %s: %w", name, err)
+		return usageError("the server refused the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)
 }

@@ -25,7 +25,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // scheduleOptions is the command line of schedule create and update.
@@ -45,7 +45,7 @@ func (o *scheduleOptions) add(command *cobra.Command) {
 	flags := command.Flags()
 	o.times.add(command)
 	o.run.workload.add(command)
-	flags.BoolVar(&o.run.strict, "strict", false, "a failed iteration makes a run at best a partial success")
+	flags.BoolVar(&o.run.strict, "strict", false, "a run with a failed iteration is at best a partial success")
 	o.run.fairness.add(command)
 	flags.StringVar(&o.note, "note", "", "a note for people, such as why it is paused")
 	o.run.server.add(command)
@@ -60,8 +60,8 @@ func newScheduleCreateCommand(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.createSchedule(args[0], args[1], options) },
 	}
 	options.add(command)
-	command.Flags().BoolVar(&options.paused, "paused", false, "start nothing until starter schedule resume")
-	command.Flags().BoolVar(&options.backfill, "backfill", false, "each run runs the partitions that are missing, and not the newest alone")
+	command.Flags().BoolVar(&options.paused, "paused", false, "create it paused; start it with starter schedule resume")
+	command.Flags().BoolVar(&options.backfill, "backfill", false, "each run runs all missing partitions, not only the newest")
 	return command
 }
 
@@ -74,7 +74,7 @@ func newScheduleUpdateCommand(a *app) *cobra.Command {
 		},
 	}
 	options.add(command)
-	command.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask for a confirmation")
 	return command
 }
 
@@ -113,7 +113,7 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 		})
 		switch {
 		case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-			return fmt.Errorf("there is a schedule %s already; %s schedule update %s FILE changes it", name, terminal.Program(), name)
+			return fmt.Errorf("the schedule %s already exists; change it with %s schedule update %s FILE", name, terminal.Program(), name)
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
@@ -132,7 +132,7 @@ func (a *app) scheduledPlan(file string, options *scheduleOptions) (start.Plan, 
 	}
 	planned, err := a.plan(file, &options.run)
 	if err == nil && planned.Partitioned {
-		a.notef("note: a run is about the newest partition; one whose run overlap drops, or that fails, is left to %s backfill. With --backfill each run runs what is missing",
+		a.notef("note: each run handles the newest partition. A partition whose run fails, or is dropped by overlap, needs %s backfill; with --backfill, each run runs all missing partitions",
 			terminal.Program())
 	}
 	return planned, err
@@ -185,7 +185,7 @@ func (a *app) printSchedule(ctx context.Context, s *session, name, done, output 
 type revision struct {
 	found            *runs.Schedule
 	before, after    *playbook.Schedule // settled
-	input            workflows.Input    // as it is
+	input            protocol.Input     // as it is
 	plan             start.Plan         // as it is to be
 	sameCode         bool               // the code that the memo vouches for is that of the plan
 	noteOld, noteNew string
@@ -210,7 +210,7 @@ func (a *app) updateSchedule(name, file string, options *scheduleOptions) error 
 			if renewed {
 				return a.printSchedule(ctx, s, found.ID, "knows the moves of clocks of the next years", options.output)
 			}
-			a.notef("nothing to change: the schedule %s is so already", found.ID)
+			a.notef("nothing to change: the schedule %s is already like this", found.ID)
 			return nil
 		}
 		if options.output != "json" {
@@ -325,13 +325,13 @@ func (a *app) checkRevised(r *revision, file string, workload map[string]any) (c
 	r.sameCode = true
 	book, err := interpreter.Load(r.input.Name, r.input.Source)
 	if err != nil {
-		return checked{}, fmt.Errorf("the playbook of the schedule %s cannot be read; give its file: %w", r.found.ID, err)
+		return checked{}, fmt.Errorf("the playbook of the schedule %s cannot be read; pass its file: %w", r.found.ID, err)
 	}
 	return checked{file: book.File, book: book, files: r.input.Files}, nil
 }
 
 // errMoved says that somebody else was faster.
-var errMoved = errors.New("it was changed meanwhile; check the difference again")
+var errMoved = errors.New("it has been changed meanwhile; check the difference again")
 
 // change has the server take a revision, unless the schedule has changed since it was
 // read.
@@ -396,7 +396,7 @@ type settings struct {
 	playbook, queue string
 	priority        temporal.Priority
 	note            string
-	input           workflows.Input
+	input           protocol.Input
 }
 
 // text has a line for each setting.

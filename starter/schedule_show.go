@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
@@ -94,8 +93,8 @@ func newScheduleListCommand(a *app) *cobra.Command {
 		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.listSchedules(options) },
 	}
-	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "how many at most, 0 for all")
-	command.Flags().StringVar(&options.after, "after", "", "only schedules whose names are sorted behind this one: the next page")
+	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "maximum number to list, 0 for all")
+	command.Flags().StringVar(&options.after, "after", "", "only schedules whose names sort after this one: the next page")
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -143,7 +142,7 @@ func (a *app) writeSchedules(list scheduleList) error {
 		a.notef("no %sschedules", map[bool]string{true: "more "}[list.Total > 0])
 		return nil
 	}
-	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out).Width)+"\n")
+	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out))+"\n")
 	if list.left > 0 {
 		a.notef("and %d more; --after %s shows the next, --limit 0 all", list.left, terminal.ShellWord(list.Next))
 	}
@@ -153,11 +152,10 @@ func (a *app) writeSchedules(list scheduleList) error {
 // shortColumns say less than those whose name they have.
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
-// schedulesTable fits a terminal: columns go, the last ones first, and then names are
-// cut.
-func schedulesTable(list []*scheduleDocument, width int) string {
+// schedulesTable is a table of schedules that fits a terminal.
+func schedulesTable(list []*scheduleDocument, paper terminal.Paper) string {
 	names := lists.Map(list, func(one *scheduleDocument) string { return terminal.Visible(one.Name) })
-	return terminal.FitColumns(width, names, [][]string{
+	return terminal.FitColumns(paper.Width, names, [][]string{
 		{"schedule", "playbook", "when", "zone", "next", "last run"},
 		{"schedule", "when", "zone", "next", "last run"},
 		{"schedule", "when", "zone", "due", "last run"},
@@ -169,7 +167,7 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 		head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 		rows := terminal.NewTable(head...)
 		for i, one := range list {
-			rows.AppendRow(terminal.Row(columns, one.cells(names[i])))
+			rows.AppendRow(terminal.Row(columns, one.cells(names[i], paper)))
 		}
 		return rows.Render()
 	})
@@ -187,7 +185,7 @@ func (d *scheduleDocument) layout() string {
 }
 
 // cells are the columns of a list.
-func (d *scheduleDocument) cells(name string) map[string]string {
+func (d *scheduleDocument) cells(name string, paper terminal.Paper) map[string]string {
 	due, last := "never again", ""
 	switch {
 	case d.Paused:
@@ -197,13 +195,13 @@ func (d *scheduleDocument) cells(name string) map[string]string {
 	}
 	next := due
 	if d.Paused && d.Note != "" {
-		next += ": " + terminal.Shorten(d.Note, 30)
+		next += ": " + paper.Shorten(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
 		last = d.Recent[0].StartedAt.UTC().Format(d.layout()) + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
-		"schedule": name, "playbook": text.Snip(terminal.Visible(d.Playbook), 30, "…"), "when": terminal.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
+		"schedule": name, "playbook": paper.Shorten(d.Playbook, 30), "when": paper.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
 		"zone": terminal.Visible(d.Zone), "next": next, "due": due, "last run": last,
 	}
 }

@@ -23,7 +23,7 @@ const mostNote = steer.MostReason
 
 func checkNote(flag, note string) error {
 	if len(note) > mostNote {
-		return usageError("--%s has %d bytes, more than the %d that are kept", flag, len(note), mostNote)
+		return usageError("--%s has %d bytes; at most %d are kept", flag, len(note), mostNote)
 	}
 	return nil
 }
@@ -31,13 +31,13 @@ func checkNote(flag, note string) error {
 func newSchedulePauseCommand(a *app) *cobra.Command {
 	return a.notedCommand(&cobra.Command{Use: "pause NAME"}, "paused", func(ctx context.Context, s *session, found *runs.Schedule, note string) error {
 		if state := found.Described.Schedule.State; state.Paused && note == "" {
-			return a.printLine("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
+			return a.printLine("%s is already paused: %s", found.ID, terminal.Shorten(state.Note, mostNote))
 		}
 		err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
 		if err != nil {
 			return scheduleError("pause", found.ID, err)
 		}
-		return a.printLine("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
+		return a.printLine("%s is paused; no run starts until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
 	})
 }
 
@@ -68,7 +68,7 @@ func (a *app) notedCommand(command *cobra.Command, done string, change func(cont
 			return change(ctx, s, found, note)
 		})
 	}
-	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who "+done+" it")
+	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; default: who "+done+" it")
 	renamedFlag(command, "note", "reason")
 	server.add(command)
 	return command
@@ -108,8 +108,8 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().StringVar(&overlap, "overlap", "", "while another run is open: "+overlapChoices)
-	command.Flags().StringVar(&reason, "reason", "", "the reason, kept with the run beside who triggered it")
+	command.Flags().StringVar(&overlap, "overlap", "", "what happens if another run is open: "+overlapChoices)
+	command.Flags().StringVar(&reason, "reason", "", "the reason, kept with the run and its author")
 	server.add(command)
 	outputFlag(command, &output)
 	return command
@@ -145,11 +145,11 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 		}
 		return a.printLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == steer.Waiting:
-		a.notef("the run has not begun yet; %s schedule show %s shows when it has", terminal.Program(), found.ID)
+		a.notef("the run has not started yet; %s schedule show %s shows it when it has", terminal.Program(), found.ID)
 	}
 	if result.Outcome == steer.Skipped {
 		return withStatus(exitFailed, fmt.Errorf(
-			"no run of %s was started: another is open, and overlap is skip; --overlap says otherwise", found.ID))
+			"no run of %s was started: another run is open, and overlap is skip; choose otherwise with --overlap", found.ID))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func newScheduleBackfillCommand(a *app) *cobra.Command {
 				return err
 			}
 			if options.from == "" || options.to == "" {
-				return usageError("say which time: --from TIME and --to TIME, such as --from 2026-01-01 --to 2026-01-08")
+				return usageError("--from and --to are required, such as --from 2026-01-01 --to 2026-01-08")
 			}
 			for _, flag := range []struct{ name, text string }{{"--from", options.from}, {"--to", options.to}} {
 				if _, err := playbook.Moment(flag.text, time.UTC); err != nil {
@@ -199,8 +199,8 @@ func newScheduleBackfillCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.from, "from", "", "the first time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&options.to, "to", "", "the last time")
-	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "while another run is open: "+overlapChoices)
-	flags.BoolVar(&options.yes, "yes", false, "start many runs without a question")
+	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "what happens if another run is open: "+overlapChoices)
+	flags.BoolVar(&options.yes, "yes", false, "start many runs without a confirmation")
 	options.server.add(command)
 	return command
 }
@@ -209,7 +209,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 	name := timetable.Read(found.Described.Schedule).Zone
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return usageError("this machine does not know the time zone %s of the schedule; name the offset of --from and --to from UTC", name)
+		return usageError("this machine does not know the time zone %s of the schedule; write --from and --to with their offset from UTC", name)
 	}
 	from, _ := playbook.Moment(options.from, zone) // read before
 	to, _ := playbook.Moment(options.to, zone)
@@ -217,7 +217,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 	case to.Before(from):
 		return usageError("--to %s is before --from %s", options.to, options.from)
 	case to.After(time.Now()):
-		return usageError("--to %s is yet to come; the schedule itself starts those runs", options.to)
+		return usageError("--to %s is in the future; the schedule itself starts those runs", options.to)
 	}
 	if err := a.confirmBackfill(ctx, s, found, from, to, options.yes); err != nil {
 		return err
@@ -240,7 +240,7 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if found.ID != args[0] {
-					return usageError("there is no schedule %q; to delete %q give its whole name", args[0], found.ID)
+					return usageError("there is no schedule %q; to delete %q, write its whole name", args[0], found.ID)
 				}
 				question := fmt.Sprintf("Delete the schedule %s of the playbook %s?", found.ID, found.Playbook)
 				if err := a.confirm(yes, question); err != nil {
@@ -249,11 +249,11 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 				if err := s.handle(ctx, found).Delete(ctx); err != nil {
 					return scheduleError("delete", found.ID, err)
 				}
-				return a.printLine("%s is deleted; its open runs continue", found.ID)
+				return a.printLine("deleted %s; its open runs continue", found.ID)
 			})
 		},
 	}
-	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for a confirmation")
 	server.add(command)
 	return command
 }
@@ -265,7 +265,7 @@ func (a *app) confirmBackfill(ctx context.Context, s *session, found *runs.Sched
 	case err != nil:
 		return scheduleError("backfill", found.ID, err)
 	case more:
-		return usageError("%s has more than %d times from %s to %s; make up for a part of them at a time, or give the playbook the whole time as its workload",
+		return usageError("%s has more than %d times from %s to %s; use a shorter range, or pass the whole range to the playbook as workload",
 			found.ID, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
 	case count > unasked:
 		return a.confirm(yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))

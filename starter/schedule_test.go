@@ -33,6 +33,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // planner makes schedules on a server with a worker.
@@ -109,9 +110,9 @@ func (p *planner) trigger(name string, args ...string) triggered {
 }
 
 // result waits for a run and gives its result.
-func (p *planner) result(workflowID, runID string) workflows.Result {
+func (p *planner) result(workflowID, runID string) protocol.Result {
 	p.t.Helper()
-	var result workflows.Result
+	var result protocol.Result
 	require.NoError(p.t, p.env.Client().GetWorkflow(p.t.Context(), workflowID, runID).Get(p.t.Context(), &result))
 	return result
 }
@@ -127,7 +128,7 @@ func (p *planner) scheduledTimes(name string) map[string]time.Time {
 	times := map[string]time.Time{}
 	for _, info := range page.GetExecutions() {
 		var at time.Time
-		payload := info.GetSearchAttributes().GetIndexedFields()[workflows.ScheduledAttribute]
+		payload := info.GetSearchAttributes().GetIndexedFields()[protocol.ScheduledAttribute]
 		require.NoError(p.t, converter.GetDefaultDataConverter().FromPayload(payload, &at))
 		times[info.GetExecution().GetWorkflowId()] = at.UTC()
 	}
@@ -199,9 +200,9 @@ func (p *planner) startsLikeRun(scheduled scheduledRun, file string) {
 	begun, later := ours.GetWorkflowExecutionStartedEventAttributes(), theirs.GetWorkflowExecutionStartedEventAttributes()
 	require.True(p.t, proto.Equal(begun.GetInput(), later.GetInput()), "%s\n%s", begun.GetInput(), later.GetInput())
 	require.Equal(p.t, begun.GetTaskQueue().GetName(), later.GetTaskQueue().GetName())
-	attribute := later.GetSearchAttributes().GetIndexedFields()[workflows.PlaybookAttribute]
+	attribute := later.GetSearchAttributes().GetIndexedFields()[protocol.PlaybookAttribute]
 	require.NotNil(p.t, attribute)
-	require.True(p.t, proto.Equal(begun.GetSearchAttributes().GetIndexedFields()[workflows.PlaybookAttribute], attribute))
+	require.True(p.t, proto.Equal(begun.GetSearchAttributes().GetIndexedFields()[protocol.PlaybookAttribute], attribute))
 	require.Nil(p.t, p.result(id, "").Result.Data.(map[string]any)["run"], "no schedule has started it")
 }
 
@@ -241,13 +242,13 @@ func TestBackfillOfManyRuns(t *testing.T) {
 	_, said := p.says(exitOK, "create", "often", file, "--every", "9s", "--paused")
 	require.Contains(t, said, "warning: --every starts a run every 9s, 9600 a day")
 	_, said = p.says(exitOK, "create", "seldom", file, "--every", "10s", "--paused")
-	require.NotContains(t, said, "warning")
+	require.NotContains(t, said, "warning: --every")
 	name := p.create(file, "--every", "1s", "--paused")
 	_, said = p.says(exitUsage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
 	require.Contains(t, said, "more than 10000 times from 2016-01-01T00:00:00Z to 2026-01-01T00:00:00Z")
 	twoMinutes := []string{"backfill", name, "--from", "2026-01-01T00:00:01Z", "--to", "2026-01-01T00:02:00Z", "--overlap", "skip"}
 	_, said = p.says(exitUsage, twoMinutes...)
-	require.Contains(t, said, "Start 120 runs of "+name+"? Nobody can be asked here; say --yes")
+	require.Contains(t, said, "Start 120 runs of "+name+"? Standard input is not a terminal; confirm with --yes")
 	require.Empty(t, p.begun(name))
 	p.says(exitOK, append(twoMinutes, "--yes")...)
 	require.Eventually(t, func() bool { return len(p.begun(name)) > 0 }, patience, 50*time.Millisecond)
@@ -337,7 +338,7 @@ func TestLargeSchedule(t *testing.T) {
 	told := p.trigger(name)
 	require.EqualValues(t, "completed", p.result(told.WorkflowID, told.RunID).Status)
 	_, errs := p.says(exitUsage, "create", name+"-larger", book, "--workload", load(2_000_000))
-	require.Contains(t, errs, "more than the 1900000 that a schedule keeps")
+	require.Contains(t, errs, "and a schedule can keep 1900000")
 	p.says(exitOK, "update", name, "--set", "tenant=b", "--yes")
 	told = p.trigger(name)
 	require.Equal(t, "b", p.result(told.WorkflowID, told.RunID).Result.Data.(map[string]any)["tenant"])
@@ -363,7 +364,7 @@ workflow:
 `), "--set", "url="+slow.URL)
 	first := p.trigger(name, "--reason", "the API was down")
 	_, errs := p.says(exitFailed, "trigger", name)
-	require.Contains(t, errs, "another is open, and overlap is skip; --overlap says otherwise")
+	require.Contains(t, errs, "another run is open, and overlap is skip; choose otherwise with --overlap")
 	require.Equal(t, 1, p.show(name).Skipped)
 	second := p.trigger(name, "--overlap", "allow")
 	close(release)
@@ -516,7 +517,7 @@ func (p *planner) begun(name string) []workflowStatus {
 	var all []workflowStatus
 	for _, info := range page.GetExecutions() {
 		one := workflowStatus{started: info.GetStartTime().AsTime(), ended: info.GetCloseTime().AsTime(), status: info.GetStatus()}
-		payload := info.GetSearchAttributes().GetIndexedFields()[workflows.ScheduledAttribute]
+		payload := info.GetSearchAttributes().GetIndexedFields()[protocol.ScheduledAttribute]
 		if converter.GetDefaultDataConverter().FromPayload(payload, &one.at) != nil {
 			return nil
 		}
@@ -569,8 +570,8 @@ func TestScheduleNames(t *testing.T) {
 	file := p.file("nominal.yaml", nominalBook)
 	name := p.create(file, "--paused", "--note", "later")
 	_, errs := p.says(exitFailed, "create", name, file)
-	require.Contains(t, errs, "there is a schedule "+name+" already; ")
-	require.Contains(t, errs, "schedule update "+name+" FILE changes it")
+	require.Contains(t, errs, "the schedule "+name+" already exists; ")
+	require.Contains(t, errs, " schedule update "+name+" FILE\n")
 	require.Eventually(t, func() bool { // the server's list is behind
 		out, _ := p.says(exitOK, "list", "--output", "json", "--limit", "0")
 		return strings.Contains(out, name)
@@ -583,11 +584,11 @@ func TestScheduleNames(t *testing.T) {
 	out, told = p.says(exitOK, "list", "--limit", "1", "--after", name)
 	require.NotContains(t, out+told, name)
 	out, _ = p.says(exitOK, "pause", name[:len(name)-3])
-	require.Contains(t, out, name+" was paused already: later")
+	require.Contains(t, out, name+" is already paused: later")
 	_, errs = p.says(exitUsage, "delete", name[:len(name)-3], "--yes")
-	require.Contains(t, errs, "give its whole name")
+	require.Contains(t, errs, "write its whole name")
 	_, errs = p.says(exitUsage, "delete", name)
-	require.Contains(t, errs, "say --yes")
+	require.Contains(t, errs, "confirm with --yes")
 	_, errs = p.says(exitUsage, "show", name+"x")
 	require.Contains(t, errs, "did you mean")
 	p.says(exitOK, "delete", name, "--yes")
@@ -607,14 +608,14 @@ func TestForeignSchedules(t *testing.T) {
 				CronExpressions: []string{"0 0 3 * * * 2030"}, Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}, {Every: 7 * time.Minute}},
 			},
 			Action: &client.ScheduleWorkflowAction{
-				ID: name, Workflow: workflow, TaskQueue: p.queue, Args: []any{workflows.Input{Name: "nominal.yaml", Source: nominalBook}},
+				ID: name, Workflow: workflow, TaskQueue: p.queue, Args: []any{protocol.Input{Name: "nominal.yaml", Source: nominalBook}},
 			},
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, handle.Delete(context.Background())) })
 		return handle
 	}
-	ours := foreign("foreign", workflows.PlaybookWorkflowName)
+	ours := foreign("foreign", protocol.PlaybookWorkflowName)
 	before, err := ours.Describe(t.Context())
 	require.NoError(t, err)
 	out, _ := p.says(exitOK, "update", ours.GetID(), "--set", "tenant=z", "--yes")
@@ -702,7 +703,7 @@ func TestGoldenSchedules(t *testing.T) {
 	var out bytes.Buffer
 	to := &terminal.Screen{To: &out}
 	for _, width := range []int{200, 80, 60, 30} {
-		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, width))
+		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, terminal.Paper{Width: width}))
 		require.NoError(t, err)
 	}
 	doc.Next, paused.Next = []time.Time{at, at.Add(23 * time.Hour)}, []time.Time{at}
@@ -720,8 +721,8 @@ func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
 		if every == "15m" {
 			doc.Jitter = "30s"
 		}
-		require.Equal(t, want, doc.cells("")["due"], every)
-		require.Equal(t, want+" completed", doc.cells("")["last run"], every)
+		require.Equal(t, want, doc.cells("", terminal.Paper{})["due"], every)
+		require.Equal(t, want+" completed", doc.cells("", terminal.Paper{})["last run"], every)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // timeFlags say when a schedule runs.
@@ -33,15 +34,15 @@ var overlapChoices = strings.Join(playbook.Overlaps, ", ")
 
 func (f *timeFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringArrayVar(&f.cron, "cron", nil, `times by the calendar, such as "0 3 * * 1-5": minute, hour, day, month, day of the week; repeatable`)
-	flags.DurationVar(&f.every, "every", 0, "in place of --cron: the time between two runs, such as 1h")
-	flags.DurationVar(&f.offset, "offset", 0, "moves the times of --every, such as 15m")
-	flags.StringVar(&f.zone, "zone", "", "time zone of --cron, --start and --end, such as Europe/Berlin; default UTC")
-	flags.DurationVar(&f.jitter, "jitter", 0, "put each run off by up to this, at random")
-	flags.StringVar(&f.overlap, "overlap", "", "while the previous run is open: "+overlapChoices+"; default "+playbook.Overlaps[0])
-	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "how old a time may be that the server was away for; default a year")
-	flags.StringVar(&f.startsAt, "start", "", "no run before this time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
-	flags.StringVar(&f.endsAt, "end", "", "no run after this time")
+	flags.StringArrayVar(&f.cron, "cron", nil, `calendar times, such as "0 3 * * 1-5": minute, hour, day of month, month, day of week; repeatable`)
+	flags.DurationVar(&f.every, "every", 0, "instead of --cron: the time between two runs, such as 1h")
+	flags.DurationVar(&f.offset, "offset", 0, "shift of the times of --every, such as 15m")
+	flags.StringVar(&f.zone, "zone", "", "time zone of --cron, --start and --end, such as Europe/Berlin; default: UTC")
+	flags.DurationVar(&f.jitter, "jitter", 0, "delay each run by a random time up to this")
+	flags.StringVar(&f.overlap, "overlap", "", "what happens if the previous run is still open: "+overlapChoices+"; default "+playbook.Overlaps[0])
+	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "how late a run may still start if the server was down at its time; default: a year")
+	flags.StringVar(&f.startsAt, "start", "", "start no run before this time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&f.endsAt, "end", "", "start no run after this time")
 	f.given = flags.Changed
 }
 
@@ -114,10 +115,10 @@ func (f *timeFlags) check() error {
 func (a *app) checkTimes(times *playbook.Schedule) error {
 	var wrong []string
 	now := time.Now()
-	for _, problem := range append(times.Problems(knownZone), times.ClockProblems(now, now.AddDate(1, 0, 0))...) {
+	for _, problem := range append(check.ScheduleProblems(times, knownZone), check.ClockProblems(times, now, now.AddDate(1, 0, 0))...) {
 		switch {
 		case problem.Word == "":
-			wrong = append(wrong, "nothing says when to run: give --cron or --every, or the playbook a metadata.schedule")
+			wrong = append(wrong, "when to run is missing: use --cron or --every, or add metadata.schedule to the playbook")
 		case problem.Warning:
 			a.notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
 		default:

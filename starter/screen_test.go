@@ -15,7 +15,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestJSONStaysWhatItIs: programs read the same values.
@@ -64,7 +64,7 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 		}
 	}
 
-	result := workflows.Result{Status: "failed", Warnings: []string{hostile}}
+	result := protocol.Result{Status: "failed", Warnings: []string{hostile}}
 	var b bytes.Buffer
 	render.Report(&terminal.Screen{To: &b}, render.EndedRun{WorkflowID: hostile, Result: result}, terminal.Paper{Width: 80})
 	require.Contains(t, b.String(), `\u001b]0;owned\u0007\u202egnp.exe\u009b2J: failed`)

@@ -23,8 +23,9 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/internal/program/start"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // serveOptions is the command line of serve.
@@ -46,13 +47,13 @@ func newServeCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:8244", "host:port to listen on; port 0 is a free one")
-	flags.StringVar(&options.certificate, "tls-cert", "", "PEM file with the certificate, and those between it and its root")
-	flags.StringVar(&options.key, "tls-key", "", "PEM file with the certificate's key")
-	flags.StringVar(&options.playbooks, "playbooks", "", "folder of the playbooks that can be started, default none")
-	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers: the hashes of their tokens and the playbooks they may start")
+	flags.StringVar(&options.certificate, "tls-cert", "", "PEM file with the certificate and its intermediates")
+	flags.StringVar(&options.key, "tls-key", "", "PEM file with the key of the certificate")
+	flags.StringVar(&options.playbooks, "playbooks", "", "folder of the playbooks that can be started; default: none")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and the playbooks that they may start")
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
-	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve although playbooks of the folder have problems, which the log then names")
+	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")
 	options.server.add(command)
 	command.AddCommand(newServeTokenCommand(a))
 	return command
@@ -75,8 +76,8 @@ func newServeTokenCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start, default all; repeatable")
-	create.Flags().StringVar(&role, "role", "", "what the holder may do on the page of runs: viewer or operator; without --playbook it starts none over HTTP")
+	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start; default: all; repeatable")
+	create.Flags().StringVar(&role, "role", "", "role on the page of runs: viewer or operator; without --playbook, the token starts no playbooks over HTTP")
 	return newGroup("token", "", create)
 }
 
@@ -108,6 +109,7 @@ func (a *app) serve(options *serveOptions) error {
 			return err
 		}
 	}
+	a.interrupts.endsInOrder()
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
 		if err != nil {
@@ -120,10 +122,10 @@ func (a *app) serve(options *serveOptions) error {
 		masked := &secrets.Masker{}
 		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
 		if plainToOthers(listener, certificate) {
-			logger.Warn("other machines can connect, and there is no TLS: tokens can be read on their way unless a proxy in front has it")
+			logger.Warn("other machines can connect without TLS: tokens can be read on the network unless a proxy in front adds TLS")
 		}
 		if keys == nil {
-			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", the same as the workers have, which is not set")
+			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", which is not set; use the key of the workers")
 		}
 		if options.anyway {
 			logFlaws(logger, options.playbooks, connections)
@@ -145,7 +147,7 @@ func (a *app) serve(options *serveOptions) error {
 // tls is the certificate of the flags, nil for none.
 func (o *serveOptions) tls() (*serve.Certificate, error) {
 	if (o.certificate == "") != (o.key == "") {
-		return nil, usageError("--tls-cert and --tls-key belong together")
+		return nil, usageError("--tls-cert and --tls-key must be used together")
 	}
 	if o.certificate == "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -162,7 +164,7 @@ func checkFolder(path string) error {
 		return nil
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return usageError("--playbooks %s is no folder", path)
+		return usageError("--playbooks %s is not a folder", path)
 	}
 	return nil
 }
@@ -184,10 +186,10 @@ type starts struct {
 }
 
 // calledIn reads playbooks that others of a folder run by path. Those that are run by name are the workers'.
-func calledIn(folder string) *playbook.Files {
-	return playbook.NewFiles(func(name string) ([]byte, error) {
+func calledIn(folder string) *check.Files {
+	return check.NewFiles(func(name string) ([]byte, error) {
 		if strings.HasPrefix(name, playbook.NamedScheme) {
-			return nil, playbook.ErrElsewhere
+			return nil, check.ErrElsewhere
 		}
 		return bookshelf.ReadFile(folder, name)
 	})
@@ -197,7 +199,7 @@ func calledIn(folder string) *playbook.Files {
 func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
 	files := calledIn(s.playbooks)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload, Files: files})
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.Invalid(order.File, errs)
 	}
@@ -229,9 +231,9 @@ func (s *starts) known(ctx context.Context) connect.Attributes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.attributes == nil {
-		known, err := connect.EnsureAttributes(ctx, s.session.client, s.session.namespace, workflows.SearchAttributes())
+		known, err := connect.EnsureAttributes(ctx, s.session.client, s.session.namespace, protocol.SearchAttributes())
 		if err != nil {
-			s.logger.Warn("the run gets not all search attributes", "error", err)
+			s.logger.Warn("the run does not get all search attributes", "error", err)
 		}
 		if err != nil || len(known.Added) > 0 { // a run may not be able to use them yet
 			return known
@@ -271,7 +273,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 	if err != nil {
 		return file, source.Diagnostics{{File: file.Name, Message: err.Error()}}
 	}
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Open: true, Files: calledIn(folder)})
+	book, found := check.Validate(file, activities.Default(), check.Options{Open: true, Files: calledIn(folder)})
 	if book == nil {
 		return file, found
 	}
@@ -283,10 +285,10 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 		secret, err := serve.TriggerSecret(secrets, trigger)
 		switch {
 		case err != nil:
-			flaw("the secret %q of this trigger cannot be used: %v; it is a connection of --connections, or %s",
+			flaw("the secret %q of this trigger cannot be used: %v; set the connection in --connections, or as %s",
 				trigger.Secret, err, tool.ConnectionVariable(trigger.Secret))
 		case of[secret] != nil && trigger.Secret != of[secret].Secret:
-			flaw("the secrets %q and %q are the same text: anyone with a delivery of one could send it again as the other", of[secret].Secret, trigger.Secret)
+			flaw("the secrets %q and %q are equal: a delivery for one could be sent again to the other", of[secret].Secret, trigger.Secret)
 		}
 		if err == nil {
 			of[secret] = trigger
@@ -306,7 +308,7 @@ func (a *app) checkServed(folder string, secrets tool.ConnectionResolver) error 
 	if len(all) == 0 {
 		return nil
 	}
-	return usageError("%s of --playbooks %s cannot be served; --allow-invalid serves the others", terminal.Count(len(all), "playbook"), folder)
+	return usageError("%s of --playbooks %s cannot be served; to serve the others, use --allow-invalid", terminal.Count(len(all), "playbook"), folder)
 }
 
 // logFlaws says which playbooks are not served.

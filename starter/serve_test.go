@@ -230,7 +230,7 @@ func TestServeChecksItsPlaybooks(t *testing.T) {
 	require.Equal(t, exitUsage, status)
 	for _, wanted := range []string{
 		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
-		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are the same text`, "2 playbooks of --playbooks", "--allow-invalid",
+		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are equal`, "2 playbooks of --playbooks", "--allow-invalid",
 	} {
 		require.Contains(t, errs, wanted)
 	}
@@ -244,10 +244,10 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callers.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("ci: {token: rpr_mistake}"), 0o600))
 	for said, args := range map[string][]string{
-		"belong together":           {"--tls-cert", file},
+		"must be used together":     {"--tls-cert", file},
 		"read --tls-cert":           {"--tls-cert", file, "--tls-key", file},
 		`the key "token"`:           {"--tokens", file},
-		"is no folder":              {"--playbooks", file},
+		"is not a folder":           {"--playbooks", file},
 		"is no name of a caller":    {"token", "new", "a b"},
 		"no Temporal server answer": {"--address", "127.0.0.1:1"},
 	} {

@@ -24,7 +24,8 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/telemetry"
-	"reprise/workflows"
+	"reprise/internal/program/ui"
+	"reprise/workflows/protocol"
 )
 
 // session is a Temporal server in use, perhaps one of our own with a worker.
@@ -33,6 +34,9 @@ type session struct {
 	address   string
 	namespace string
 	ui        string // base of the web UI without a trailing slash, "" if unknown
+	uiSocket  string // at which the web UI is, for the page of runs alone; "" where it has a port
+	page      *page  // of runs, beside a server of ours; nil for none
+	pageLink  string // to the page of the starter dev whose server this is; "" for another server
 	taskQueue string
 	store     *payload.Store      // of large values, nil for none
 	server    *localserver.Server // nil unless it is ours
@@ -54,6 +58,9 @@ func (s *session) end(now bool) {
 		defer s.cleanUp()
 	}
 	defer s.telemetry.Close()
+	if s.page != nil && !now {
+		s.page.stop()
+	}
 	if now && s.server != nil {
 		s.server.Kill() // our worker dies with this process
 		return
@@ -81,8 +88,20 @@ func (s *session) lost() <-chan struct{} {
 }
 
 func (s *session) lostError() error {
-	return withStatus(exitNoServer, fmt.Errorf("the local Temporal server has ended; it said:\n%s",
+	return withStatus(exitNoServer, fmt.Errorf("the local Temporal server has stopped; its output:\n%s",
 		strings.TrimSpace(s.server.Output())))
+}
+
+// pageOf leads to a run on the page of runs, else in the web UI; "" where both are unknown.
+func (s *session) pageOf(workflowID, runID string) string {
+	link := s.pageLink
+	if s.page != nil {
+		link = s.page.link
+	}
+	if link == "" {
+		return s.link(workflowID, runID)
+	}
+	return ui.LinkTo(link, workflowID)
 }
 
 // link leads to a run in the web UI; "" where that is unknown.
@@ -124,8 +143,8 @@ func (f *serverFlags) add(command *cobra.Command) {
 // addWorker adds what starters and workers of a server have in common.
 func (f *serverFlags) addWorker(command *cobra.Command) {
 	command.Flags().StringVar(&f.payloadStore, "payload-store", os.Getenv(payload.Variable),
-		"store of large values, the same as the workers', such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
-	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
+		"store of large values, the same as for the workers, such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
+	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), protocol.DefaultTaskQueue),
 		"task queue of the worker [REPRISE_TASK_QUEUE]")
 	markGeneral(command.Flags(), "payload-store", "task-queue")
 }
@@ -150,8 +169,8 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: server.client, address: options.HostPort, namespace: options.Namespace, taskQueue: f.taskQueue,
-		ui:    strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL")), "/"),
-		store: server.store, key: kept.Key, telemetry: server.telemetry, flags: f.repeated(),
+		ui:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), kept.UI), "/"),
+		uiSocket: kept.UISocket, store: server.store, key: kept.Key, telemetry: server.telemetry, flags: f.repeated(),
 	}, nil
 }
 
@@ -212,7 +231,7 @@ func (f *serverFlags) dev(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
-		taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry, flags: f.repeated(),
+		uiSocket: found.state.UISocket, pageLink: found.state.Page, taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry, flags: f.repeated(),
 	}, nil
 }
 
@@ -228,15 +247,15 @@ type localFlags struct {
 
 func (f *localFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file of a local server; by default it keeps its state in memory")
+	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file of a local server; by default its state is in memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of a local worker's connections: names with URLs or OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+		"YAML file of the local worker's connections: URLs or OAuth 2.0 clients by name [REPRISE_CONNECTIONS]")
 	flags.StringVar(&f.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
-		"folder of the playbooks that a local worker runs by name; by default that of FILE, of starter dev this directory [REPRISE_PLAYBOOKS]")
+		"folder of the playbooks that the local worker runs by name; default: the folder of FILE, for starter dev this directory [REPRISE_PLAYBOOKS]")
 	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
-		"host:port of a local worker's metrics for Prometheus, at /metrics [REPRISE_METRICS_ADDRESS]")
+		"host:port of the local worker's metrics for Prometheus, at /metrics [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true,
-		"let a local worker run Python code; by default only code of runs that were started here")
+		"let the local worker run any Python code; by default it runs only that of runs started here")
 	markGeneral(flags, "db-filename", "connections", "playbooks", "metrics-address", "allow-python")
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
@@ -247,6 +266,7 @@ func (f *localFlags) startLocal(ctx context.Context, options localserver.Options
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
+	resources.Private = append(resources.Private, localFiles(f.dbFile)...)
 	keys, err := secretKeys(f.dbFile)
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
@@ -306,7 +326,7 @@ func (f *localFlags) startServer(
 		return nil, err
 	}
 	options.DBFile, options.Namespace = f.dbFile, cmp.Or(target.Namespace, connect.DefaultNamespace)
-	options.Attributes = workflows.SearchAttributes()
+	options.Attributes = protocol.SearchAttributes()
 	server, err := localserver.Start(ctx, options)
 	if err != nil {
 		leave()
@@ -319,8 +339,8 @@ func (f *localFlags) startServer(
 		return nil, withStatus(exitNoServer, err)
 	}
 	return &session{
-		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, taskQueue: target.taskQueue,
-		store: store, server: server, key: options.Key, cleanUp: remove, telemetry: watched,
+		client: c, address: server.Address, namespace: server.Namespace, ui: server.UIURL, uiSocket: server.UISocket,
+		taskQueue: target.taskQueue, store: store, server: server, key: options.Key, cleanUp: remove, telemetry: watched,
 	}, nil
 }
 
@@ -372,10 +392,14 @@ func openWorkerLog() (*slog.Logger, func()) {
 	if info, err := os.Stat(workerLogPath()); err == nil && info.Size() > most {
 		flags |= os.O_TRUNC
 	}
-	_ = os.MkdirAll(stateDir, 0o700)
-	file, err := os.OpenFile(workerLogPath(), flags, 0o600)
+	err := localserver.OwnFolder(stateDir)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(workerLogPath(), flags, 0o600)
+	}
 	if err != nil {
 		return slog.New(slog.DiscardHandler), func() {}
 	}
+	_ = file.Chmod(0o600) // others could read it where it was there before
 	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelInfo})), func() { _ = file.Close() }
 }

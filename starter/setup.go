@@ -12,7 +12,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func newSetupCommand(a *app) *cobra.Command {
@@ -27,7 +27,7 @@ func newSetupCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&check, "check", false, "only say what is missing")
+	command.Flags().BoolVar(&check, "check", false, "only show what is missing")
 	server.add(command)
 	outputFlag(command, &output)
 	return command
@@ -48,7 +48,7 @@ func (a *app) setup(ctx context.Context, s *session, check bool, output string) 
 	if check {
 		attributes = connect.CheckAttributes
 	}
-	found, err := attributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
+	found, err := attributes(ctx, s.client, s.namespace, protocol.SearchAttributes())
 	var rights *connect.RightsError
 	var mistyped connect.Mistyped
 	if err != nil && !errors.As(err, &rights) && !errors.As(err, &mistyped) {
@@ -70,7 +70,7 @@ func (a *app) setup(ctx context.Context, s *session, check bool, output string) 
 
 // byHand says how somebody with the right to adds what is missing.
 func (r *setupReport) byHand(rights *connect.RightsError) {
-	wanted, missing := workflows.SearchAttributes(), r.Missing
+	wanted, missing := protocol.SearchAttributes(), r.Missing
 	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
 		missing = slices.Sorted(maps.Keys(wanted))
 	}
@@ -100,7 +100,7 @@ func isCloud(address string) bool {
 func (r *setupReport) text() string {
 	var b strings.Builder
 	rows := terminal.NewTable("search attribute", "type", "state")
-	wanted := workflows.SearchAttributes()
+	wanted := protocol.SearchAttributes()
 	for _, state := range []struct {
 		names []string
 		word  string
@@ -110,14 +110,14 @@ func (r *setupReport) text() string {
 		}
 	}
 	for _, other := range r.Mistyped {
-		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which no server changes: remove it by hand"})
+		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which cannot be changed; remove it by hand"})
 	}
 	_, _ = fmt.Fprintf(&b, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
 	if r.Error != "" {
 		_, _ = fmt.Fprintln(&b, terminal.Visible(r.Error))
 	}
 	if len(r.ByHand) > 0 {
-		_, _ = fmt.Fprintln(&b, "Somebody with the right to adds what is missing:")
+		_, _ = fmt.Fprintln(&b, "Somebody with the permission can add what is missing:")
 		for _, command := range r.ByHand {
 			_, _ = fmt.Fprintln(&b, "  "+terminal.Visible(command))
 		}

@@ -21,7 +21,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/program/start"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // newNamespace registers a namespace that knows no search attributes yet.
@@ -59,7 +59,7 @@ func TestSetup(t *testing.T) {
 	at := []string{"--address", env.Address, "--namespace", newNamespace(t, env), "--payload-store", ""}
 	asJSON := append(at, "--output", "json")
 	all := []string{"RepriseDeadLetters", "RepriseLabels", "RepriseNextRetry", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
-	require.Len(t, workflows.SearchAttributes(), len(all))
+	require.Len(t, protocol.SearchAttributes(), len(all))
 
 	for range 2 { // looking changes nothing
 		report, _ := setupOf(t, exitFailed, append(asJSON, "--check")...)
@@ -139,16 +139,16 @@ func TestFewerAttributes(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	namespace := newNamespace(t, env)
-	older := workflows.SearchAttributes()
-	delete(older, workflows.NextRetryAttribute)
+	older := protocol.SearchAttributes()
+	delete(older, protocol.NextRetryAttribute)
 	for _, c := range []struct {
 		there map[string]enums.IndexedValueType
-		want  workflows.Input
+		want  protocol.Input
 		says  string
 	}{
-		{nil, workflows.Input{}, "note: the run gets no search attributes: "},
-		{older, workflows.Input{SearchAttributes: true, DeadLetters: true}, "note: the run gets fewer search attributes: "},
-		{workflows.SearchAttributes(), workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}, ""},
+		{nil, protocol.Input{}, "note: the run gets no search attributes: "},
+		{older, protocol.Input{SearchAttributes: true, DeadLetters: true}, "note: the run does not get all search attributes: "},
+		{protocol.SearchAttributes(), protocol.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}, ""},
 	} {
 		_, err := connect.EnsureAttributes(t.Context(), env.Client(), namespace, c.there)
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestFewerAttributes(t *testing.T) {
 		}, patience, 50*time.Millisecond)
 		var errs bytes.Buffer
 		s := &session{client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), namespace: namespace}
-		var got workflows.Input
+		var got protocol.Input
 		require.NoError(t, s.submit(t.Context(), start.Plan{}, &app{Streams: Streams{Err: &errs}}, func(planned start.Plan) error {
 			got = planned.Input
 			return nil

@@ -14,6 +14,7 @@ import (
 	"reprise/activities"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 	"reprise/playbooks"
 )
@@ -56,8 +57,8 @@ func (a *app) check(name string, workload map[string]any, limits playbook.Limits
 
 // checkFile is check of what was read.
 func (a *app) checkFile(file *source.File, workload map[string]any, limits playbook.Limits) checked {
-	files := playbook.NewFiles(a.readCalled)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
+	files := check.NewFiles(a.readCalled)
+	book, found := check.Validate(file, activities.Default(), check.Options{
 		Workload: workload, Limits: limits, Zone: knownZone, Files: files, Now: time.Now(),
 	})
 	return checked{file: file, book: book, found: found, files: files.Texts()}
@@ -67,7 +68,7 @@ func (a *app) checkFile(file *source.File, workload map[string]any, limits playb
 // are theirs.
 func (a *app) readCalled(name string) ([]byte, error) {
 	if strings.HasPrefix(name, playbook.NamedScheme) {
-		return nil, playbook.ErrElsewhere
+		return nil, check.ErrElsewhere
 	}
 	return a.readPlaybook(name)
 }
@@ -78,14 +79,14 @@ func (c checked) codes(workload map[string]any, folder string) []string {
 	if len(c.book.Callers()) == 0 {
 		return c.book.Codes()
 	}
-	files := playbook.NewFiles(func(name string) ([]byte, error) {
+	files := check.NewFiles(func(name string) ([]byte, error) {
 		if text, found := c.files[name]; found {
 			return []byte(text), nil
 		}
 		file, _ := strings.CutPrefix(name, playbook.NamedScheme)
 		return activities.ReadNamed(folder, file)
 	})
-	_, _ = playbook.Validate(c.file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files}) // reads them
+	_, _ = check.Validate(c.file, activities.Default(), check.Options{Workload: workload, Files: files}) // reads them
 	codes := c.book.Codes()
 	for name, text := range files.Texts() {
 		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {

@@ -13,7 +13,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/program/start"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // newPlan plans a run. folder is where a local worker finds playbooks by name.
@@ -26,8 +26,9 @@ func newPlan(checked checked, workload map[string]any, workflowID, folder string
 	return start.Plan{
 		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule,
 		Partitioned: book.Partitions != nil, Codes: checked.codes(workload, folder),
+		Expect:  book.Expect,
 		Summary: book.Name, Details: start.Details(book, values, book.Description),
-		Input: workflows.Input{
+		Input: protocol.Input{
 			Name: checked.file.Name, Source: string(checked.file.Bytes()), Workload: expression.Of(values),
 			Files: checked.files,
 		},
@@ -55,13 +56,13 @@ func (s *session) prepare(ctx context.Context, plan start.Plan, a *app) (connect
 	if err := s.fits(plan); err != nil {
 		return connect.Attributes{}, err
 	}
-	known, err := connect.EnsureAttributes(ctx, s.client, s.namespace, workflows.SearchAttributes())
+	known, err := connect.EnsureAttributes(ctx, s.client, s.namespace, protocol.SearchAttributes())
 	switch {
 	case ctx.Err() != nil:
 		return known, start.ErrInterrupted
 	case err == nil:
 	case known.Has(start.LeastAttributes()...):
-		a.notef("note: the run gets fewer search attributes: %v", err)
+		a.notef("note: the run does not get all search attributes: %v", err)
 	default:
 		a.notef("note: the run gets no search attributes: %v", err)
 	}
@@ -87,9 +88,9 @@ func (s *session) fits(plan start.Plan) error {
 	}
 	hint := "raise " + payload.MaxBytesVariable
 	if s.store == nil {
-		hint = "give starter and workers a --payload-store"
+		hint = "set --payload-store for starter and workers"
 	}
-	return usageError("%s are %d bytes, more than the %d that a run may begin with; %s",
+	return usageError("%s have %d bytes, and a run can start with at most %d; %s",
 		what, len(encoded), most, hint)
 }
 

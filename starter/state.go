@@ -15,17 +15,20 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/private"
 	"reprise/internal/program/localserver"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.
-const stateDir = ".reprise"
+const stateDir = private.Folder
 
 // devState is what `starter dev` writes for other commands about its server.
 type devState struct {
 	Address   string `json:"address"`
 	UI        string `json:"ui"`
-	Page      string `json:"page,omitempty"` // link to the page of runs, with its key
+	UISocket  string `json:"ui_socket,omitempty"`   // of the web UI, which only pages lead to
+	Page      string `json:"page,omitempty"`        // link to the page of runs, with its key
+	DBFile    string `json:"db_filename,omitempty"` // absolute; "" for a server in memory
 	Namespace string `json:"namespace"`
 	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
 	// PayloadStore is where large values of its runs are.
@@ -43,7 +46,7 @@ func statePath() string { return filepath.Join(stateDir, "dev.json") }
 func (s devState) write() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
-		err = os.MkdirAll(stateDir, 0o700)
+		err = localserver.OwnFolder(stateDir)
 	}
 	if err == nil {
 		err = replaceFile(statePath(), append(data, '\n'), 0o600)
@@ -125,7 +128,7 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 			return found, err
 		}
 		if state.lives(ctx) {
-			return nil, withStatus(exitNoServer, fmt.Errorf("starter dev, process %d, is there and does not answer: %w; "+
+			return nil, withStatus(exitNoServer, fmt.Errorf("starter dev, process %d, is running but does not respond: %w; "+
 				"try again, or stop it", state.PID, err))
 		}
 	}

@@ -34,7 +34,7 @@ func newStatsCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.playbook, "playbook", "", "the last runs of the playbook with this name")
+	flags.StringVar(&options.playbook, "playbook", "", "the latest runs of the playbook with this name")
 	flags.IntVar(&options.last, "last", mostRuns, "how many of them")
 	options.server.add(command)
 	outputFlag(command, &options.output)
@@ -44,7 +44,7 @@ func newStatsCommand(a *app) *cobra.Command {
 func (o *statsOptions) check(command *cobra.Command, ids []string) error {
 	switch {
 	case o.playbook != "" && len(ids) > 0:
-		return usageError("--playbook chooses runs in place of IDs; give one or the other")
+		return usageError("--playbook and IDs exclude each other")
 	case o.playbook == "" && command.Flags().Changed("last"):
 		return usageError("--last needs --playbook")
 	case o.last < 1:
@@ -77,7 +77,7 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, sums)
 	}
-	render.Stats(a.Out, sums, terminal.PaperOf(a.Out).Width)
+	render.Stats(a.Out, sums, terminal.PaperOf(a.Out))
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 	if options.playbook != "" {
 		list, err := s.runs().List(ctx, runs.Filter{Playbook: options.playbook, Limit: options.last})
 		if errors.Is(err, runs.ErrNoAttributes) {
-			return nil, usageError("%w, so --playbook cannot choose; name the runs", err)
+			return nil, usageError("%w, so --playbook does not work; name the runs", err)
 		}
 		if err == nil && len(list.Runs) == 0 {
 			err = usageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",

@@ -34,7 +34,7 @@ func newStatusCommand(a *app) *cobra.Command {
 	}
 	command.Flags().BoolVar(&options.follow, "follow", false, "show the status until the run has ended")
 	renamedFlag(command, "watch", "follow")
-	command.Flags().StringVar(&options.step, "step", "", "also the iterations of this step; the same as STEP")
+	command.Flags().StringVar(&options.step, "step", "", "also the iterations of this step; same as STEP")
 	options.run.add(command)
 	outputFlag(command, &options.output)
 	return command

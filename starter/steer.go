@@ -40,8 +40,8 @@ func (a *app) newSteerCommand(name, operands string) *cobra.Command {
 	o := newSteering(name)
 	command := &cobra.Command{Use: name + " " + operands}
 	flags := command.Flags()
-	flags.StringVar(&o.query, "query", "", "every open run that matches this list filter, in place of RUN")
-	flags.StringVar(&o.Reason, "reason", "", "the reason; kept in the history")
+	flags.StringVar(&o.query, "query", "", "every open run that matches this list filter, instead of RUN")
+	flags.StringVar(&o.Reason, "reason", "", "the reason, kept in the history")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the runs and send nothing")
 	if name != steer.Cancel {
 		flags.StringVar(&o.Step, "step", "", "only this step")
@@ -120,9 +120,9 @@ func (o *steering) checkRuns(ids []string, byQuery bool) error {
 	case byQuery && len(ids) > 0:
 		return usageError("RUN and --query exclude each other")
 	case byQuery && strings.TrimSpace(o.query) == "":
-		return usageError(`--query is empty; every open run is --query 'WorkflowId != ""'`)
+		return usageError(`--query is empty; for every open run use --query 'WorkflowId != ""'`)
 	case !byQuery && len(ids) == 0:
-		return usageError("name the runs: by RUN, or by --query; %s list --status running lists the open ones", terminal.Program())
+		return usageError("name a RUN, or select runs with --query; %s list --status running lists open runs", terminal.Program())
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (o *steering) checkRuns(ids []string, byQuery bool) error {
 func (o *steering) checkIndex() error {
 	switch {
 	case o.Index != nil && o.Step == "":
-		return usageError("--index needs the STEP whose iteration it is")
+		return usageError("--index needs a STEP")
 	case o.Index != nil && *o.Index < 0:
 		return usageError("--index %d is less than 0, the first iteration", *o.Index)
 	}
@@ -151,7 +151,7 @@ func (o *steering) parseRest(rest []string) error {
 			return usageError("%s takes one run and one step; %q is one too many", o.Name, rest[0])
 		}
 		if strings.TrimSpace(o.Reason) == "" {
-			return usageError("--reason is missing: what is skipped is a failure that somebody will ask about")
+			return usageError("--reason is missing: say why the failure is given up on")
 		}
 	}
 	return nil
@@ -208,7 +208,7 @@ func (a *app) showTargets(o *steering, meant []runs.Found) error {
 	a.notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.Words())
 	for _, run := range meant {
 		if run.Ended() {
-			a.notef("%s has ended, so it would refuse", run.WorkflowID)
+			a.notef("%s has ended, so it would refuse the command", run.WorkflowID)
 		}
 	}
 	return err
@@ -221,7 +221,7 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 		counts[answer.Outcome]++
 	}
 	if len(answers) > 1 {
-		a.notef("%d done, %d unchanged, %d refused, %d without an answer",
+		a.notef("%d done, %d unchanged, %d refused, %d without a response",
 			counts[steer.Done], counts[steer.Unchanged], counts[steer.Refused], counts[steer.Unknown])
 	}
 	if o.Name != steer.Pause || counts[steer.Done]+counts[steer.Unchanged] == 0 {

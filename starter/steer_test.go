@@ -16,7 +16,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/steer"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestOlderBuild: a worker that takes no commands says which it does not know;
@@ -28,14 +28,14 @@ func TestOlderBuild(t *testing.T) {
 	w := worker.New(env.Client(), queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		return workflow.Sleep(ctx, time.Hour)
-	}, workflow.RegisterOptions{Name: workflows.PlaybookWorkflowName})
+	}, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	require.Eventually(t, func() bool { // a worker that has just started is not seen at once
 		polled, err := isPolled(t.Context(), env.Client(), queue)
 		return err == nil && polled
 	}, patience, 50*time.Millisecond)
-	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
+	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, protocol.PlaybookWorkflowName)
 	require.NoError(t, err)
 
 	send := func(args ...string) (status int, doc steerDocument) {

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
 	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
 )
 
 // testOptions is the command line of test.
@@ -42,11 +43,11 @@ func newTestCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.run, "run", "", "run the tests whose names match a regular expression")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "name the tests that pass too")
-	flags.BoolVar(&o.watch, "watch", false, "run them again when a file changes")
-	flags.BoolVar(&o.update, "update", false, "write what came into the keys of expect that are there")
-	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test took")
-	flags.StringVar(&o.postgres, "postgres", "", "URL of a database in which each test gets a schema of its own")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "also list the tests that pass")
+	flags.BoolVar(&o.watch, "watch", false, "run the tests again when a file changes")
+	flags.BoolVar(&o.update, "update", false, "update the existing keys of expect with the actual values")
+	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test covers")
+	flags.StringVar(&o.postgres, "postgres", "", "URL of a PostgreSQL server, on which each test gets its own database")
 	outputFlagOf(command, &o.output, "", "table", "json", "junit")
 	return command
 }
@@ -54,7 +55,7 @@ func newTestCommand(a *app) *cobra.Command {
 func (a *app) test(ctx context.Context, files []string, o *testOptions) error {
 	pattern, err := regexp.Compile(o.run)
 	if err != nil {
-		return usageError("--run %q is no regular expression: %w", o.run, err)
+		return usageError("--run %q is not a regular expression: %w", o.run, err)
 	}
 	if o.watch {
 		return a.again(ctx, files, o.update, func() error { return a.testOnce(files, pattern, o) })
@@ -105,7 +106,7 @@ func testFiles(files []string) ([]string, error) {
 		found, err := filepath.Glob("*_test.yaml")
 		more, _ := filepath.Glob(filepath.Join("playbooks", "*_test.yaml")) // the pattern is the same
 		if found = append(found, more...); err == nil && len(found) == 0 {
-			return nil, usageError("there are no tests here; those of users.yaml belong in users_test.yaml")
+			return nil, usageError("there are no tests in this directory; tests of users.yaml belong in users_test.yaml")
 		}
 		return found, err
 	}
@@ -150,6 +151,7 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 			return nil, usageError("%w", err)
 		default:
 			suites = append(suites, suite)
+			_, _ = fmt.Fprint(a.Err, suite.Book.File.FormatFirst(suite.Warnings, playbook.MaxShown))
 		}
 	}
 	if bad > 0 {
@@ -175,7 +177,7 @@ func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) 
 			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
 		for _, report := range left {
-			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect is in one line", suite.Path, report.Test.Name)
+			a.notef("%s: %q was not updated: its run has no result, or its expect is on one line", suite.Path, report.Test.Name)
 		}
 		shown = append(shown, left...)
 	}
@@ -227,13 +229,16 @@ func printReports(w io.Writer, reports []*playtest.Report, all bool) {
 		case all:
 			_, _ = fmt.Fprintf(w, "passed  %s: %s (%s of the test's clock)\n", report.Suite.Path, report.Test.Name, terminal.Duration(report.Clock))
 		}
+		for _, warning := range report.Warnings() {
+			_, _ = fmt.Fprintf(w, "warning %s: %s: %s\n", report.Suite.Path, report.Test.Name, terminal.OneLine(warning))
+		}
 	}
 }
 
 func printCoverage(w io.Writer, c *playtest.Coverage) {
 	_, _ = fmt.Fprintf(w, "%s: %.0f%% (%d of %d steps, policies and routes)\n", c.File, c.Percent(), c.Covered(), len(c.Parts))
 	for _, part := range c.Missed() {
-		_, _ = fmt.Fprintf(w, "  %s:%s: no test takes %s\n", c.File, part.Pos, part.What)
+		_, _ = fmt.Fprintf(w, "  %s:%s: no test covers %s\n", c.File, part.Pos, part.What)
 	}
 }
 
@@ -246,6 +251,8 @@ type testDocument struct {
 	Clock    float64         `json:"clock_seconds"` // of the test's clock
 	Took     float64         `json:"took_seconds"`
 	Failures []failureObject `json:"failures"`
+	// Warnings are those of a completed run, where the test expects none.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // failureObject is what a test expected and did not get.
@@ -280,7 +287,7 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 	for _, report := range reports {
 		one := testDocument{
 			File: report.Suite.Path, Line: report.Test.Pos.Line, Name: report.Test.Name, Passed: report.Passed(),
-			Clock: report.Clock.Seconds(), Took: report.Took.Seconds(), Failures: []failureObject{},
+			Clock: report.Clock.Seconds(), Took: report.Took.Seconds(), Failures: []failureObject{}, Warnings: report.Warnings(),
 		}
 		for _, f := range report.Failures {
 			one.Failures = append(one.Failures, failureObject{changeAt(f.Pos, f.What), f.Message, f.Why, f.Add})
@@ -312,7 +319,7 @@ func (a *app) again(ctx context.Context, files []string, writes bool, do func() 
 			if before = now; writes {
 				before = changes(files)
 			}
-			a.notef("waiting for changes; Ctrl-C ends")
+			a.notef("waiting for changes; press Ctrl-C to stop")
 		}
 		select {
 		case <-ctx.Done():

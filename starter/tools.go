@@ -68,7 +68,7 @@ func listTools(a *app, catalogue *activities.Catalogue, output string) error {
 		docs = append(docs, toolDocument(spec))
 		rows.AppendRow(table.Row{spec.Name, yes(spec.Writes), spec.Summary})
 	}
-	return a.show(output, docs, terminal.Fit(rows, terminal.PaperOf(a.Out).Width, terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
+	return a.show(output, docs, terminal.Fit(rows, terminal.Width(a.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
 }
 
 func yes(is bool) string {
@@ -96,21 +96,21 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 func explain(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
 	if spec.Doc != "" {
-		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, terminal.PaperOf(w).Width))
+		_, _ = fmt.Fprintf(w, "\n%s\n", reflowed(spec.Doc, terminal.Width(w)))
 	}
 	if len(spec.Fields) > 0 {
 		rows := terminal.NewTable("field", "kind", "default", "meaning")
 		for _, field := range spec.Described() {
 			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), meaning(field)})
 		}
-		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.Fit(rows, terminal.PaperOf(w).Width, terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
+		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.Fit(rows, terminal.Width(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
 	}
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {
-			_, _ = fmt.Fprintf(w, "\n%s is needed.\n", group[0])
+			_, _ = fmt.Fprintf(w, "\n%s is required.\n", group[0])
 			continue
 		}
-		_, _ = fmt.Fprintf(w, "\nOne of these is needed: %s.\n", strings.Join(group, ", "))
+		_, _ = fmt.Fprintf(w, "\nOne of these is required: %s.\n", strings.Join(group, ", "))
 	}
 	if traits := playbook.TraitsOf(spec.Name); traits.Endless {
 		_, _ = fmt.Fprint(w, "\nAn attempt has no time limit unless the step sets timeout.")

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/internal/program/start"
 	"reprise/internal/program/try"
+	"reprise/interpreter/credential"
 )
 
 // tryOptions is the command line of try.
@@ -54,19 +55,19 @@ func newTryCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.step, "step", "", "step to try; by default the first that calls a tool")
-	flags.StringVar(&element, "element", "", "element of the step's loop, JSON or text; by default the first")
+	flags.StringVar(&o.step, "step", "", "step to try; default: the first that calls a tool")
+	flags.StringVar(&element, "element", "", "element of the step's loop, JSON or text; default: the first")
 	flags.StringArrayVar(&o.with, "with", nil, "result of another step from a JSON or YAML file, `STEP=FILE`; also vars=FILE and args=FILE; repeatable")
-	flags.IntVar(&o.pages, "pages", try.DefaultPages, "pages to request")
-	flags.IntVar(&o.limit, "limit", tryRows, "rows to show of the result and of each sink")
-	flags.DurationVar(&o.maxWait, "max-wait", try.DefaultMaxWait, "longest wait that is made")
-	flags.StringVar(&o.partition, "partition", "", "key of the partition; by default the newest that is complete")
-	flags.StringVar(&o.record, "record", "", "`FILE` to write the answers to, for tests; secrets are replaced by stars")
-	flags.BoolVar(&o.allowWrites, "allow-writes", false, "make requests that may change something, such as POST")
+	flags.IntVar(&o.pages, "pages", try.DefaultPages, "maximum number of pages to request")
+	flags.IntVar(&o.limit, "limit", tryRows, "number of rows to show of the result and of each sink")
+	flags.DurationVar(&o.maxWait, "max-wait", try.DefaultMaxWait, "longest wait; a longer one ends the try")
+	flags.StringVar(&o.partition, "partition", "", "key of the partition; default: the newest that is complete")
+	flags.StringVar(&o.record, "record", "", "`FILE` for the recorded responses, for tests; secrets are replaced by stars")
+	flags.BoolVar(&o.allowWrites, "allow-writes", false, "make requests that may change data, such as POST")
 	flags.BoolVar(&o.write, "write", false, "write to the sinks too")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "send nothing and show the first request")
-	flags.BoolVar(&o.allowPython, "allow-python", true, "run Python code of the playbook")
-	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as of run [REPRISE_CONNECTIONS]")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the first request without sending it")
+	flags.BoolVar(&o.allowPython, "allow-python", true, "run the Python code of the playbook")
+	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as for run [REPRISE_CONNECTIONS]")
 	o.workload.add(command)
 	outputFlag(command, &o.output)
 	return command
@@ -78,7 +79,7 @@ const tryRows = 5
 // try tries a step of a playbook.
 func (a *app) try(name string, o *tryOptions) error {
 	if o.pages < 1 || o.limit < 0 || o.maxWait <= 0 {
-		return usageError("--pages is at least 1, --limit at least 0, and --max-wait longer than 0s")
+		return usageError("--pages must be at least 1, --limit at least 0, and --max-wait longer than 0s")
 	}
 	options, err := a.tryInput(name, o)
 	if err != nil {
@@ -158,8 +159,8 @@ func addSecrets(set *secrets.Masker, name string, value any) {
 			addSecrets(set, name, item)
 		}
 	case string:
-		set.Add(secrets.Inside(of)...)
-		if secrets.IsMember(name, of) {
+		set.Add(credential.Inside(of)...)
+		if credential.IsMember(name, of) {
 			set.Add(of)
 		}
 	}

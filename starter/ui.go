@@ -8,27 +8,34 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
 	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/localserver"
 	"reprise/internal/program/serve"
 	"reprise/internal/program/start"
 	"reprise/internal/program/ui"
 	"reprise/interpreter"
+	"reprise/interpreter/credential"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // uiOptions is the command line of ui.
@@ -53,22 +60,22 @@ func newUICommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+uiPort, "host:port to listen on; port 0 is a free one")
-	flags.StringArrayVar(&options.hosts, "host", nil, "a name, or name:port, by which browsers reach the page; repeatable")
+	flags.StringArrayVar(&options.hosts, "host", nil, "a name, or name:port, under which browsers reach the page; repeatable")
 	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
 	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
-	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as of starter serve; those with a role sign in with their token")
-	flags.BoolVar(&options.readOnly, "read-only", false, "show runs, and change none")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as for starter serve; callers with a role sign in with their token")
+	flags.BoolVar(&options.readOnly, "read-only", false, "show runs without changing them")
 	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
-		"folder of playbooks that are shown and can be started, default none [REPRISE_PLAYBOOKS]")
+		"folder of playbooks to show and start; default: none [REPRISE_PLAYBOOKS]")
 	options.server.add(command)
 	return command
 }
 
 // access is who may use the page.
-func (o *uiOptions) access() (ui.Access, error) {
+func (o *uiOptions) access(notef func(string, ...any)) (ui.Access, error) {
 	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: whoami()}
 	if (o.userHeader == "") != (len(o.proxies) == 0) {
-		return access, usageError("--user-header and --trusted-proxy go together: a header counts only from a proxy that sets it")
+		return access, usageError("--user-header and --trusted-proxy must be used together: the header is accepted only from such a proxy")
 	}
 	for _, text := range o.proxies {
 		prefix, err := netip.ParsePrefix(text)
@@ -85,8 +92,14 @@ func (o *uiOptions) access() (ui.Access, error) {
 		if err != nil {
 			return access, withStatus(exitUsage, err)
 		}
+		var said atomic.Value // the last error that was reported
 		access.Holder = func(token string) (ui.Person, bool) {
-			name, role := callers.Holder(token)
+			name, role, err := callers.Holder(token)
+			if err != nil && said.Swap(err.Error()) != err.Error() {
+				notef("starter: %v; nobody can sign in until it can be read", err)
+			} else if err == nil {
+				said.Store("")
+			}
 			return ui.Person{Name: name, Operator: role == serve.RoleOperator}, role != serve.RoleNone
 		}
 	}
@@ -95,14 +108,14 @@ func (o *uiOptions) access() (ui.Access, error) {
 		return access, usageError("--listen %q: expected host:port, such as 127.0.0.1:%s", o.listen, uiPort)
 	}
 	if local := host == "localhost" || net.ParseIP(host).IsLoopback(); !local && len(o.hosts) == 0 {
-		return access, usageError("--listen %s is reached from other machines; name the host in their addresses with --host", o.listen)
+		return access, usageError("--listen %s is reachable from other machines; name the host of their URLs with --host", o.listen)
 	}
 	return access, nil
 }
 
 // ui serves the page until it is interrupted.
 func (a *app) ui(options *uiOptions) error {
-	access, err := options.access()
+	access, err := options.access(a.notef)
 	if err != nil {
 		return err
 	}
@@ -114,7 +127,7 @@ func (a *app) ui(options *uiOptions) error {
 		if access.UserHeader == "" && access.Holder == nil {
 			access.Key = cmp.Or(ui.KeyOf(s.key, access.ReadOnly), rand.Text())
 		}
-		page := a.newPage(s, listener, access, options.playbooks, options.hosts)
+		page := a.newPage(s, listener, access, options.playbooks, "ui", options.hosts)
 		_, _ = fmt.Fprintf(a.Out, "Runs: %s\nCtrl-C stops it.\n", page.link)
 		return page.server.Serve(ctx, listener)
 	})
@@ -128,19 +141,20 @@ type page struct {
 }
 
 // startPage serves the page on this machine beside a local server, on another port
-// where the one that is meant is taken.
-func (a *app) startPage(s *session, port int, folder string) (page, error) {
+// where the one that is meant is taken, until the session ends.
+func (a *app) startPage(s *session, port int, folder string) error {
 	listener, err := listenNear(strconv.Itoa(port))
 	if err != nil {
-		return page{}, fmt.Errorf("listen for the page of runs: %w", err)
+		return fmt.Errorf("listen for the page of runs: %w", err)
 	}
-	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key, false), Owner: whoami()}, folder, nil)
+	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key, false), Owner: whoami()}, folder, "dev", nil)
 	started.stop = beside(context.Background(), func(ctx context.Context) { _ = started.server.Serve(ctx, listener) })
-	return started, nil
+	s.page = &started
+	return nil
 }
 
-// newPage makes the page of a session.
-func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folder string, hosts []string) page {
+// newPage makes the page of a session, which leads to the web UI where nothing else does. command is what serves it.
+func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folder, command string, hosts []string) page {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	access.Hosts = ui.Loopback(port)
 	base := "http://" + listener.Addr().String()
@@ -153,15 +167,20 @@ func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folde
 	if len(hosts) > 0 {
 		base = "http://" + access.Hosts[len(access.Hosts)-1]
 	}
+	var temporal http.Handler
+	if s.uiSocket != "" {
+		temporal, s.ui = ui.AtSocket(s.uiSocket), base+localserver.UIPath
+	}
 	server := ui.New(ui.Options{
 		Client: s.client, Namespace: s.namespace, Runs: s.runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
 		Again: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
 			return a.runAgain(ctx, *s, found, said)
 		},
-		Reprocess: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
-			return a.reprocessAgain(ctx, *s, found, said)
+		Reprocess: func(ctx context.Context, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
+			return a.reprocessAgain(ctx, *s, found, only, said)
 		},
-		Library: a.library(s, folder), TemporalUI: s.link, Log: a.workerLog(), Docs: lazySite(),
+		StartedWith: terminal.Program() + " " + command, TemporalAway: "It was at " + s.address + ". Start it again; a local one is part of " + terminal.Program() + " dev.",
+		Library: a.library(s, folder), TemporalUI: s.link, Temporal: temporal, Log: a.workerLog(), Docs: lazySite(),
 	})
 	return page{server: server, link: access.Link(base)}
 }
@@ -206,7 +225,7 @@ func (a *app) library(s *session, folder string) *ui.Library {
 			found, _ := read.found.First(playbook.MaxShown)
 			book := ui.Book{Playbook: read.book, Invalid: read.found.HasErrors() || read.book == nil}
 			for _, one := range found {
-				book.Problems = append(book.Problems, strings.TrimSpace(read.file.FormatAll(source.Diagnostics{one})))
+				book.Problems = append(book.Problems, shownProblem(one, read.book))
 			}
 			return book, nil
 		},
@@ -214,6 +233,16 @@ func (a *app) library(s *session, folder string) *ui.Library {
 			return a.startBook(ctx, *s, folder, name, workload, said)
 		},
 	}
+}
+
+// shownProblem is a problem as everybody may read it who sees the page: without its line of the file, and without
+// values of the workload that are secrets. book is nil where it cannot be read.
+func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
+	known := &secrets.Masker{}
+	if book != nil {
+		addSecrets(known, "", book.Workload)
+	}
+	return credential.WithoutGiven(known.Text(strings.TrimSpace(of.String() + "\n" + of.Note)))
 }
 
 // readBook checks a playbook of a folder, for a workload.
@@ -224,7 +253,7 @@ func readBook(folder, name string, workload map[string]any) (checked, error) {
 	}
 	file := source.NewFile(name+".yaml", text)
 	files := calledIn(folder)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files})
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload, Files: files})
 	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
 }
 
@@ -247,9 +276,9 @@ func (a *app) startBook(ctx context.Context, s session, folder, name string, wor
 
 // startFor starts a run for a person on the page, and gives its workflow ID.
 func (a *app) startFor(ctx context.Context, s *session, plan start.Plan, said ui.ChangedBy) (string, error) {
-	plan.Memo = map[string]any{workflows.StartedByMemo: said.By}
+	plan.Memo = map[string]any{protocol.StartedByMemo: said.By}
 	if said.Reason != "" {
-		plan.Memo[workflows.StartReasonMemo] = said.Reason
+		plan.Memo[protocol.StartReasonMemo] = said.Reason
 	}
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
@@ -265,7 +294,7 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 		return "", err
 	}
 	if input.Reprocess != nil {
-		return "", errors.New("the run has run iterations of another one again; run that one again")
+		return "", errors.New("this run repeated iterations of another run; reprocess that run")
 	}
 	input = input.Alone()
 	input.State = nil
@@ -280,27 +309,30 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 	}
 	s.taskQueue = found.TaskQueue
 	return a.startFor(ctx, &s, start.Plan{
-		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input,
+		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input, Expect: book.Expect,
 		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
 	}, said)
 }
 
 // reprocessAgain runs the failed iterations of a run again, or names the run that
 // does so already.
-func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, said ui.ChangedBy) (string, error) {
+func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
 	chain, err := s.reader().Chain(ctx, found.WorkflowID, found.RunID)
 	if err != nil {
 		return "", err
 	}
 	s.taskQueue = chain.Origin.TaskQueue
-	letters := choose(chain, deadletter.Filter{}, 0).open
+	letters := choose(chain, deadletter.Filter{Step: only.Step}, 0).open
+	if only.Index != nil {
+		letters = lists.Filter(letters, func(letter deadletter.Letter) bool { return letter.Index == *only.Index })
+	}
 	switch running := chain.Running(); {
 	case running != nil && len(letters) == 0:
 		return running.WorkflowID, nil
 	case running != nil:
-		return "", fmt.Errorf("%s is running and leaves out %s; wait for its end", running.WorkflowID, terminal.Count(len(letters), "iteration"))
+		return "", fmt.Errorf("%s is running and does not include %s; wait until it ends", running.WorkflowID, terminal.Count(len(letters), "iteration"))
 	case len(letters) == 0:
-		return "", errors.New("no failed iteration is open")
+		return "", errors.New("no failed iteration is left")
 	}
 	plan, err := a.reprocessPlan(ctx, &s, chain, letters, nil, &reprocessOptions{})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/test/testenv"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -34,7 +34,7 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 		workload[fmt.Sprintf("custmer_%d", i)] = 1
 	}
 	began := time.Now()
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload})
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload})
 	require.Empty(t, found)
 	checked := time.Since(began)
 	warnings := unread(book, workload)
@@ -49,7 +49,7 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 func TestKeysThatAreNotNamed(t *testing.T) {
 	t.Parallel()
 	file := source.NewFile("none.yaml", []byte("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: none}\nworkflow:\n  - step: a\n"))
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	book, found := check.Validate(file, activities.Default(), check.Options{})
 	require.Empty(t, found)
 	for more, want := range map[int]string{1: "1 more key of the workload is not read", 2: "2 more keys of the workload are not read"} {
 		workload := map[string]any{}

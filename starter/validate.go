@@ -63,7 +63,7 @@ func newValidateCommand(a *app) *cobra.Command {
 			case o.watch && (stdin || !o.people()):
 				return usageError("--watch needs files, and no --output")
 			case o.fix && stdin && (len(files) > 1 || !o.people()):
-				return usageError("--fix prints what comes from standard input, so it needs to be alone, without --output")
+				return usageError("--fix with standard input takes no other file and no --output")
 			}
 			var err error
 			if o.workload, err = o.values.read(); err != nil {
@@ -79,8 +79,8 @@ func newValidateCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	outputFlagOf(command, &o.output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.strict, "strict", false, "count warnings as problems")
-	flags.BoolVar(&o.fix, "fix", false, "rewrite what has one sure fix, in place")
-	flags.BoolVar(&o.watch, "watch", false, "check again when a file changes")
+	flags.BoolVar(&o.fix, "fix", false, "rewrite problems that have one certain fix, in place")
+	flags.BoolVar(&o.watch, "watch", false, "check again whenever a file changes")
 	return command
 }
 
@@ -148,7 +148,7 @@ func (v *validator) validate(name string) error {
 	if !bad && !printed {
 		_, _ = fmt.Fprintf(v.app.Out, "%s: valid\n", name)
 		for _, state := range states {
-			_, _ = fmt.Fprintln(v.app.Out, describeState(state))
+			_, _ = fmt.Fprintf(v.app.Out, "%s: the watermark is stored %s\n", state.Step, describeState(state))
 		}
 	}
 	return nil
@@ -308,7 +308,7 @@ func keptStates(file string, states []playbook.KeptState) []keptState {
 	var all []keptState
 	for _, state := range states {
 		one := keptState{File: file, Step: state.Step, State: state.Name, KeptBy: cmp.Or(state.Tool, "temporal"), Promise: atLeastOnce}
-		if state.Home != nil {
+		if state.Home != nil && state.Unkeyed == nil {
 			one.Promise = exactlyOnce
 		}
 		all = append(all, one)
@@ -319,16 +319,20 @@ func keptStates(file string, states []playbook.KeptState) []keptState {
 // databases are what tools that keep states are called.
 var databases = map[string]string{"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
-// describeState says where a state is kept, and what that promises.
+// describeState says where the watermark of a state is stored, and how often rows are written.
 func describeState(state playbook.KeptState) string {
-	text := "state of " + state.Step + ": "
-	switch {
-	case state.Home == nil && state.Sinks == 0:
-		return text + "kept by Temporal, moved when the run has completed: at least once"
-	case state.Home == nil:
-		return text + "kept by Temporal: at least once"
-	case state.Sinks > 1:
-		return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled there; in its other sinks at least once"
+	if state.Home == nil {
+		if state.Sinks == 0 {
+			return "by Temporal, and moves when the run has completed (at least once)"
+		}
+		return "by Temporal, after the rows (at least once)"
 	}
-	return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled"
+	text := "in " + databases[state.Tool] + ", in the same transaction as the rows "
+	switch {
+	case state.Unkeyed != nil:
+		return text + "(no row is lost; without a key, equal rows are counted)"
+	case state.Sinks > 1:
+		return text + "(exactly once; at least once in other sinks)"
+	}
+	return text + "(exactly once)"
 }

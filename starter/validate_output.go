@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"reprise/internal/base/terminal"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -117,7 +117,7 @@ func writeSARIF(w io.Writer, found source.Diagnostics, files map[string]*source.
 		Tool: sarifTool{Driver: sarifDriver{Name: "reprise", Version: readVersion().Reprise, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
 	}
 	indexes := map[string]int{}
-	for _, rule := range playbook.Codes() {
+	for _, rule := range check.Codes() {
 		indexes[rule.Code] = len(run.Tool.Driver.Rules)
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: rule.Code, ShortDescription: sarifText{rule.Meaning}})
 	}
@@ -145,7 +145,7 @@ func sarifOf(d source.Diagnostic, rule int, file *source.File) sarifResult {
 	if edit, ok := file.Edit(d); ok {
 		end := edit.At.Column + utf8.RuneCountInString(d.Fix.Old)
 		result.Fixes = []sarifFix{{
-			Description: sarifText{fmt.Sprintf("%s in place of %s", edit.New, d.Fix.Old)},
+			Description: sarifText{fmt.Sprintf("%s instead of %s", edit.New, d.Fix.Old)},
 			ArtifactChanges: []sarifChange{{ArtifactLocation: where.ArtifactLocation, Replacements: []sarifReplacement{{
 				DeletedRegion: sarifRegion{StartLine: edit.At.Line, StartColumn: edit.At.Column, EndColumn: end}, InsertedContent: sarifText{edit.New},
 			}}}},

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -37,7 +37,7 @@ func TestSARIF(t *testing.T) {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		read[name] = source.NewFile(name, data)
-		_, found := playbook.Validate(read[name], activities.Default(), playbook.CheckOptions{})
+		_, found := check.Validate(read[name], activities.Default(), check.Options{})
 		all = append(all, found...)
 	}
 	var out bytes.Buffer

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -28,9 +27,9 @@ type workloadFlags struct {
 
 func (f *workloadFlags) add(command *cobra.Command) {
 	command.Flags().StringArrayVar(&f.sets, "set", nil,
-		"workload value key=value, typed as in YAML: n=3, ids='[p1,p2]', a.b=true; repeatable")
+		"a workload value key=value, typed as in YAML: n=3, ids='[p1,p2]', a.b=true; repeatable")
 	command.Flags().StringArrayVar(&f.files, "workload", nil,
-		"YAML or JSON file with workload values; repeatable, the values of --set win")
+		"YAML or JSON file with workload values; repeatable, --set overrides them")
 }
 
 // read merges the files in their order and then the values of --set. An error in them
@@ -76,7 +75,7 @@ func readWorkloadFile(path string) (map[string]any, error) {
 	case map[string]any:
 		return value, nil
 	}
-	return nil, usageError("read the workload: %s must hold a map, not a %s", path, expression.TypeName(value))
+	return nil, usageError("read the workload: %s must contain a map, not a %s", path, expression.TypeName(value))
 }
 
 // readWorkload reads a file as JSON if it says so by its name or is JSON, else as
@@ -99,42 +98,7 @@ func readWorkload(path string, data []byte) (any, error) {
 
 // readJSON reads a JSON text in which no key occurs twice.
 func readJSON(data []byte) (any, error) {
-	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	value, err := expression.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	return value, uniqueKeys(decoder)
-}
-
-// uniqueKeys refuses JSON whose value at the decoder has a map with a key that occurs
-// twice: only one of the two would be used.
-func uniqueKeys(decoder *json.Decoder) error {
-	token, err := decoder.Token()
-	open, isDelim := token.(json.Delim)
-	if err != nil || !isDelim {
-		return err
-	}
-	keys := map[json.Token]bool{}
-	for decoder.More() {
-		if open == '{' {
-			key, err := decoder.Token()
-			if err != nil {
-				return err
-			}
-			if keys[key] {
-				return fmt.Errorf("the key %q occurs twice in a map", key)
-			}
-			keys[key] = true
-		}
-		if err := uniqueKeys(decoder); err != nil {
-			return err
-		}
-	}
-	_, err = decoder.Token() // the closing bracket
-	return err
+	return expression.DecodeExact(bytes.TrimPrefix(data, []byte("\uFEFF")))
 }
 
 // parseSet reads key=value; dots in the key lead into maps.
@@ -150,7 +114,7 @@ func parseSet(text string) (map[string]any, error) {
 	parts := strings.Split(key, ".")
 	for i := len(parts) - 1; i >= 0; i-- {
 		if parts[i] == "" {
-			return nil, usageError("--set %q: the key has an empty part, expected names with single dots between them, such as a.b", text)
+			return nil, usageError("--set %q: the key has an empty part; expected names with single dots between them, such as a.b", text)
 		}
 		value = map[string]any{parts[i]: value}
 	}
@@ -164,7 +128,7 @@ func parseSetValue(raw string) (any, error) {
 	if raw == "" {
 		return "", nil
 	}
-	if value, err := readJSON([]byte(raw)); err == nil || errors.Is(err, expression.ErrLongNumber) {
+	if value, err := readJSON([]byte(raw)); err == nil || errors.Is(err, expression.ErrLongNumber) || errors.Is(err, expression.ErrInexact) {
 		return value, err
 	}
 	file := source.NewFile("value", []byte(raw))
@@ -199,7 +163,7 @@ func unread(book *playbook.Playbook, workload map[string]any) []string {
 	unknown := lists.Filter(sortedKeys(workload), func(key string) bool { return !slices.Contains(reads.Keys, key) })
 	var warnings []string
 	for _, key := range unknown[:min(len(unknown), mostUnread)] {
-		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", source.Cut(key, mostKey))
+		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression uses it", source.Cut(key, mostKey))
 		if near := expression.Suggest(key, reads.Keys); near != "" {
 			warning += fmt.Sprintf("; did you mean %q?", near)
 		}

@@ -26,7 +26,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/telemetry"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const defaultAddress = "127.0.0.1:7233"
@@ -118,7 +118,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.server.Address, "address", "", "host:port of the Temporal server")
 	flags.StringVar(&opts.server.Namespace, "namespace", "", "Temporal namespace")
 	flags.StringVar(&opts.server.Profile, "profile", "", "profile of Temporal's configuration file")
-	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
+	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), protocol.DefaultTaskQueue),
 		"task queue to poll [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")

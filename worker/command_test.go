@@ -25,7 +25,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // workerVariable has a test's binary be a worker.
@@ -157,7 +157,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	require.True(t, found, "%s", line)
 
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: "writes.yaml", Source: writesFile})
+		protocol.PlaybookWorkflowName, protocol.Input{Name: "writes.yaml", Source: writesFile})
 	require.NoError(t, err)
 	result, err := ending.Of(t.Context(), started)
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
 		defer cancel()
 		handle, err := env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: workflows.AnswerUpdate, Args: []any{answer}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: id, UpdateName: protocol.AnswerUpdate, Args: []any{answer}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 	for i := range runs {
 		id := fmt.Sprint(queue, "-", i)
 		one, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue},
-			workflows.PlaybookWorkflowName, workflows.Input{Name: "waits.yaml", Source: waitsForever})
+			protocol.PlaybookWorkflowName, protocol.Input{Name: "waits.yaml", Source: waitsForever})
 		require.NoError(t, err)
 		all = append(all, one)
 		require.Eventually(t, func() bool { // until it waits

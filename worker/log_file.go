@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // checkInterval is how often it is checked that the log file is still in its place.
@@ -48,7 +51,32 @@ func (l *logFile) Write(record []byte) (int, error) {
 			_ = l.open()
 		}
 	}
-	return l.file.Write(record)
+	if _, err := l.file.Write(escaped(record)); err != nil {
+		return 0, err
+	}
+	return len(record), nil
+}
+
+// escaped is a record of JSON without characters that a terminal obeys, or that turn the order of others around: JSON
+// has escapes for them, which say the same.
+func escaped(record []byte) []byte {
+	if !bytes.ContainsFunc(record, obeyed) {
+		return record
+	}
+	out := make([]byte, 0, len(record)+16)
+	for _, r := range string(record) {
+		if obeyed(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// obeyed reports whether a character is none to be read. JSON has no raw ones below 0x20 but the break at its end.
+func obeyed(r rune) bool {
+	return r >= 0x7f && r <= 0xffff && r != utf8.RuneError && !unicode.IsPrint(r)
 }
 
 // moved reports whether the file is no longer in its place.

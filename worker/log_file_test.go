@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,4 +35,24 @@ func TestALogFileThatIsMovedAwayBeginsAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
+}
+
+// TestLogFileHasNoControlCharacters: what a terminal would obey is escaped, and reads as it was.
+func TestLogFileHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "worker.log")
+	file, err := openLogFile(path)
+	require.NoError(t, err)
+	const hostile = "a\u009b31m\u202egnp\u2028\u007f é 日本 😀"
+	slog.New(slog.NewJSONHandler(file, nil)).Info(hostile)
+	file.close()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, raw := range []string{"\u009b", "\u202e", "\u2028", "\u007f"} {
+		require.NotContains(t, string(text), raw)
+	}
+	require.Contains(t, string(text), "é 日本 😀")
+	var record struct{ Msg string }
+	require.NoError(t, json.Unmarshal(text, &record))
+	require.Equal(t, hostile, record.Msg)
 }

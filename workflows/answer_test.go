@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // said is something that happens to a run from outside.
@@ -85,9 +85,9 @@ func (o *outside) note(format string, args ...any) {
 
 // stands is what the run says of its first step, in short.
 func (o *outside) stands() string {
-	answer, err := o.env.QueryWorkflow(workflows.ProgressQuery)
+	answer, err := o.env.QueryWorkflow(protocol.ProgressQuery)
 	require.NoError(o.t, err)
-	var progress workflows.Progress
+	var progress protocol.Progress
 	require.NoError(o.t, answer.Get(&progress))
 	require.NotEmpty(o.t, progress.Steps)
 	record := progress.Steps[0]
@@ -131,12 +131,12 @@ func (u *updated) Complete(_ any, err error) {
 // answers is an answer at a time.
 func answers(at time.Duration, answer interpreter.Answer) said {
 	return said{at, func(o *outside) {
-		o.update(workflows.AnswerUpdate, strings.TrimSpace(fmt.Sprintf("%s %d", answer.Verb, answer.Attempt)), answer)
+		o.update(protocol.AnswerUpdate, strings.TrimSpace(fmt.Sprintf("%s %d", answer.Verb, answer.Attempt)), answer)
 	}}
 }
 
 func steers(at time.Duration, update string) said {
-	return said{at, func(o *outside) { o.update(update, update, workflows.CommandInput{By: "ada"}) }}
+	return said{at, func(o *outside) { o.update(update, update, protocol.CommandInput{By: "ada"}) }}
 }
 
 func cancels(at time.Duration) said {
@@ -281,7 +281,7 @@ func TestWebhookTimelines(t *testing.T) {
 		"paused while it waits, resumed before that is over": {
 			retry: legacy, status: "completed",
 			happens: []said{
-				answers(time.Second, failed), steers(2*time.Second, workflows.PauseUpdate), steers(6*time.Second, workflows.ResumeUpdate),
+				answers(time.Second, failed), steers(2*time.Second, protocol.PauseUpdate), steers(6*time.Second, protocol.ResumeUpdate),
 				answers(12*time.Second, done),
 			},
 			events: []string{
@@ -293,7 +293,7 @@ func TestWebhookTimelines(t *testing.T) {
 		"paused while it waits, resumed after that is over": {
 			retry: legacy, status: "completed",
 			happens: []said{
-				answers(time.Second, failed), steers(2*time.Second, workflows.PauseUpdate), steers(20*time.Second, workflows.ResumeUpdate),
+				answers(time.Second, failed), steers(2*time.Second, protocol.PauseUpdate), steers(20*time.Second, protocol.ResumeUpdate),
 				answers(22*time.Second, done),
 			},
 			events: []string{
@@ -305,7 +305,7 @@ func TestWebhookTimelines(t *testing.T) {
 		"paused while its answer is awaited: that is taken, and what follows is held": {
 			retry: legacy, status: "completed",
 			happens: []said{
-				steers(2*time.Second, workflows.PauseUpdate), answers(5*time.Second, failed), steers(30*time.Second, workflows.ResumeUpdate),
+				steers(2*time.Second, protocol.PauseUpdate), answers(5*time.Second, failed), steers(30*time.Second, protocol.ResumeUpdate),
 				answers(31*time.Second, done),
 			},
 			events: []string{
@@ -316,7 +316,7 @@ func TestWebhookTimelines(t *testing.T) {
 		},
 		"paused while its answer is awaited: its time goes on": {
 			retry: "", status: "failed", err: "timeout/retryable 1",
-			happens: []said{steers(2*time.Second, workflows.PauseUpdate)},
+			happens: []said{steers(2*time.Second, protocol.PauseUpdate)},
 			events: []string{
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+2s pause: taken",
 			},
@@ -334,7 +334,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+1m0s on_start of attempt 2",
 				"T+1m0s timer 30s",
 				"T+1m30s timer 20s",
-				"T+1m45s progress 2: refused: the attempt is over, or has not begun: step import makes attempt 3 (type: answer_late, retryable: false)",
+				"T+1m45s progress 2: refused: the attempt is over, or has not started: step import is at attempt 3 (type: answer_late, retryable: false)",
 				"T+1m50s on_start of attempt 3",
 				"T+1m50s timer 30s",
 				"T+1m55s complete 0: taken",
@@ -352,10 +352,10 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+0s on_start of attempt 1",
 				"T+0s timer 30s",
 				"T+30s timer 10s",
-				"T+35s complete 1: refused: the attempt is over, or has not begun: step import makes attempt 2 (type: answer_late, retryable: false)",
+				"T+35s complete 1: refused: the attempt is over, or has not started: step import is at attempt 2 (type: answer_late, retryable: false)",
 				"T+40s on_start of attempt 2",
 				"T+40s timer 30s",
-				"T+45s complete 1: refused: the attempt is over, or has not begun: step import makes attempt 2 (type: answer_late, retryable: false)",
+				"T+45s complete 1: refused: the attempt is over, or has not started: step import is at attempt 2 (type: answer_late, retryable: false)",
 				"T+46s complete 0: taken",
 				"T+46s step load",
 			},
@@ -398,7 +398,7 @@ func TestWebhookTimelines(t *testing.T) {
 // is known there.
 func TestAnswersWhileABatchLeaves(t *testing.T) {
 	t.Parallel()
-	input := workflows.CallsInput{Task: call.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
+	input := protocol.CallsInput{Task: call.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
@@ -421,12 +421,12 @@ workflow:
 	no.Attempt = 1
 	before := newOutside(t, said{10 * time.Second, func(o *outside) {
 		o.env.SetCurrentHistoryLength(5000)
-		o.update(workflows.AnswerUpdate, "fail of 0", no)
+		o.update(protocol.AnswerUpdate, "fail of 0", no)
 	}}, said{20 * time.Second, func(o *outside) {
-		o.update(workflows.AnswerUpdate, "complete of 1", to(1, done))
+		o.update(protocol.AnswerUpdate, "complete of 1", to(1, done))
 	}}, said{30 * time.Second, func(o *outside) {
-		o.update(workflows.AnswerUpdate, "another of 1", to(1, failed))
-		o.env.SignalWorkflow(workflows.AnswerSignal, to(1, done))
+		o.update(protocol.AnswerUpdate, "another of 1", to(1, failed))
+		o.env.SignalWorkflow(protocol.AnswerSignal, to(1, done))
 	}})
 	before.deaf = true
 	before.env.OnActivity("webhook", mock.Anything, mock.MatchedBy(func(in interpreter.ToolInput) bool { return *in.Index == 2 })).
@@ -445,22 +445,22 @@ workflow:
 	after.deaf = true
 	after.env.SetStartTime(began.Add(time.Minute))
 	after.env.RegisterDelayedCallback(func() {
-		after.update(workflows.AnswerUpdate, "fail of 0 again", no)
-		after.update(workflows.AnswerUpdate, "complete of 1 again", to(1, done))
+		after.update(protocol.AnswerUpdate, "fail of 0 again", no)
+		after.update(protocol.AnswerUpdate, "complete of 1 again", to(1, done))
 		late := to(1, failed)
 		late.Attempt = 1
-		after.update(workflows.AnswerUpdate, "another of 1", late)
-		after.update(workflows.AnswerUpdate, "another of 1, whichever", to(1, reports(1)))
-		after.update(workflows.AnswerUpdate, "complete of 2", to(2, done))
+		after.update(protocol.AnswerUpdate, "another of 1", late)
+		after.update(protocol.AnswerUpdate, "another of 1, whichever", to(1, reports(1)))
+		after.update(protocol.AnswerUpdate, "complete of 2", to(2, done))
 	}, time.Second)
-	after.env.RegisterDelayedCallback(func() { after.update(workflows.AnswerUpdate, "complete of 0", to(0, done)) }, 65*time.Minute)
+	after.env.RegisterDelayedCallback(func() { after.update(protocol.AnswerUpdate, "complete of 0", to(0, done)) }, 65*time.Minute)
 	after.runBatch(input)
-	var output workflows.CallsOutput
+	var output protocol.CallsOutput
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	text = strings.Join(after.events, "\n")
 	require.Contains(t, text, "fail of 0 again: taken")
 	require.Contains(t, text, "complete of 1 again: taken")
-	require.Contains(t, text, "another of 1: refused: the attempt has been answered otherwise, or is over")
+	require.Contains(t, text, "another of 1: refused: the attempt already has another answer, or is over")
 	require.Contains(t, text, "another of 1, whichever: refused: the attempt is over: step import[1] has ended")
 	for _, iteration := range output.Iterations {
 		require.EqualValues(t, "success", iteration.Result.Status, "%d", iteration.Index)

@@ -11,7 +11,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // largePages collects six pages of 60 kB.
@@ -58,7 +58,7 @@ func TestCallThatCannotContinueAsNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 4)
-			input := workflows.CallsInput{
+			input := protocol.CallsInput{
 				Task:  call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages},
 				Calls: []call.Snapshot{{}},
 			}
@@ -72,11 +72,11 @@ func TestCallThatCannotContinueAsNew(t *testing.T) {
 				return
 			}
 			require.Len(t, s.attempts, 6)
-			var output workflows.CallsOutput
+			var output protocol.CallsOutput
 			require.NoError(t, details(s.env.GetWorkflowError(), &output))
 			result := output.Iterations[0].Result
 			require.Equal(t, interpreter.KindPayloadTooLarge, result.Error.Kind)
-			require.Contains(t, result.Error.Message, "the result of step fetch is")
+			require.Contains(t, result.Error.Message, "the result of step fetch has")
 			require.Equal(t, 6, result.Meta.Attempts)
 		})
 	}

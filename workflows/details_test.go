@@ -9,7 +9,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // metadataQuery is what the UI asks workflows for.
@@ -42,8 +42,8 @@ func TestDetailsOfACall(t *testing.T) {
     url: http://x
     retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, backoff: fixed, jitter: none}}]
 `)
-	require.Contains(t, first, "| `fetch_all` | **retry_pending** | attempt 1 | 2025-03-01 13:00:00 UTC | `retry 1/2 of fetch_all after 1h0m0s: HTTP 503` |")
-	require.Contains(t, during, "| `fetch_all` | **retry_pending** | attempt 2 | 2025-03-01 14:00:00 UTC | `retry 2/2 of fetch_all after 1h0m0s: HTTP 503` |")
+	require.Contains(t, first, "| `fetch_all` | **retry_pending** | attempt 1 | 2025-03-01 13:00:00 UTC | `fetch_all: attempt 2 of 3 after 1h0m0s: HTTP 503` |")
+	require.Contains(t, during, "| `fetch_all` | **retry_pending** | attempt 2 | 2025-03-01 14:00:00 UTC | `fetch_all: attempt 3 of 3 after 1h0m0s: HTTP 503` |")
 	require.Contains(t, s.details(""), "| `fetch_all` | **completed** | 3 attempts |  |  |")
 }
 
@@ -77,8 +77,8 @@ func TestDetailsOfALoop(t *testing.T) {
 	require.Contains(t, loop, "`fetch`: iterations 0 to 3 of 4")
 	require.Contains(t, loop, "| 2 | 1 | 1 | 0 | 0 | 2025-03-01 13:00:00 UTC |")
 	require.Contains(t, loop, "| 1 | `HTTP 401` | 1 | [`default-test-workflow-id/fetch#1/1`]"+link("default-test-workflow-id/fetch#1/1")+" |")
-	require.Contains(t, loop, "| 2 | `retry 1/1 of fetch[2] after 1h0m0s: HTTP 503` | 2025-03-01 13:00:00 UTC | [`"+childID+"`]"+link(childID)+" |")
-	require.Contains(t, child, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `retry 1/1 of fetch[2] after 1h0m0s: HTTP 503` |")
+	require.Contains(t, loop, "| 2 | `fetch[2]: attempt 2 of 2 after 1h0m0s: HTTP 503` | 2025-03-01 13:00:00 UTC | [`"+childID+"`]"+link(childID)+" |")
+	require.Contains(t, child, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `fetch[2]: attempt 2 of 2 after 1h0m0s: HTTP 503` |")
 	require.Contains(t, s.details(""), "[2 completed, 2 failed of 4]")
 }
 
@@ -99,7 +99,7 @@ func TestDetailsOfABatch(t *testing.T) {
 	s.runBatch(input)
 	require.Contains(t, during, "`fetch`: 1 failed, 1 retry_pending, 3 completed\n")
 	require.Contains(t, during, "| 3 | **failed** | 1 |  | `HTTP 401` |")
-	require.Contains(t, during, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `retry 1/2 of fetch[2] after 1h0m0s: HTTP 503` |")
+	require.Contains(t, during, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `fetch[2]: attempt 2 of 3 after 1h0m0s: HTTP 503` |")
 	require.Contains(t, s.details(""), "`fetch`: 2 failed, 3 completed\n")
 }
 
@@ -179,7 +179,7 @@ func TestBatchOfFailuresIsRed(t *testing.T) {
 			input.Task.Source = strings.Replace(input.Task.Source, "when: error is defined", "when: error.class == 'retryable'", 1)
 			s.runBatch(input)
 			err := s.env.GetWorkflowError()
-			var output workflows.CallsOutput
+			var output protocol.CallsOutput
 			if c.red {
 				require.ErrorContains(t, err, "all 5 iterations failed, the first with: ")
 				require.NoError(t, details(err, &output))
@@ -202,9 +202,9 @@ func TestDetailsOfAnApproval(t *testing.T) {
 	s.env.RegisterDelayedCallback(func() { step = s.details("") }, 30*time.Minute)
 	s.env.RegisterDelayedCallback(func() {
 		batch = s.details("default-test-workflow-id/each#1/0")
-		answer, err := s.env.QueryWorkflowByID("default-test-workflow-id/each#1/0", workflows.IterationsQuery)
+		answer, err := s.env.QueryWorkflowByID("default-test-workflow-id/each#1/0", protocol.IterationsQuery)
 		require.NoError(t, err)
-		var told workflows.Iterations
+		var told protocol.Iterations
 		require.NoError(t, answer.Get(&told))
 		asked = told.Iterations[1].Awaits
 	}, 90*time.Minute)

@@ -24,6 +24,9 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
+	"reprise/workflows/loop"
+	"reprise/workflows/protocol"
+	"reprise/workflows/run"
 )
 
 func TestMain(m *testing.M) {
@@ -64,14 +67,14 @@ type stage struct {
 const alone = "batch"
 
 // runBatch executes calls without their loop, or their run.
-func (s *stage) runBatch(input workflows.CallsInput) {
+func (s *stage) runBatch(input protocol.CallsInput) {
 	task, script := input.Task.Apart()
 	input.Task = task
 	s.env.ExecuteWorkflow(alone, input, script)
 }
 
 // nextBatch is the input with which a batch continues as new.
-func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows.CallsInput) {
+func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input protocol.CallsInput) {
 	t.Helper()
 	var script call.Script
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &script))
@@ -86,10 +89,10 @@ type chained struct {
 }
 
 func (c chained) RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions) {
-	if options.Name == workflows.PlaybookWorkflowName {
-		w = func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+	if options.Name == protocol.PlaybookWorkflowName {
+		w = func(ctx workflow.Context, input protocol.Input) (*protocol.Result, error) {
 			workflow.GetInfo(ctx).FirstRunID = "first-of-the-chain"
-			return workflows.PlaybookWorkflow(ctx, input)
+			return run.PlaybookWorkflow(ctx, input)
 		}
 	}
 	c.TestWorkflowEnvironment.RegisterWorkflowWithOptions(w, options)
@@ -107,7 +110,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	workflows.Register(chained{s.env})
-	s.env.RegisterWorkflowWithOptions(workflows.CallsWorkflow, workflow.RegisterOptions{Name: alone})
+	s.env.RegisterWorkflowWithOptions(loop.CallsWorkflow, workflow.RegisterOptions{Name: alone})
 	// Hosts nothing, so that every attempt is one that the test plays.
 	s.register(call.DriveActivity, func(_ context.Context, in call.DriveInput) (call.DriveOutput, error) {
 		return call.DriveOutput{Calls: make([]call.Driven, len(in.Calls))}, nil
@@ -150,17 +153,17 @@ func (s *stage) register(name string, run any) {
 }
 
 // run runs a playbook of these steps and gives its result and how long it took.
-func (s *stage) run(steps string) (workflows.Result, time.Duration) {
+func (s *stage) run(steps string) (protocol.Result, time.Duration) {
 	s.t.Helper()
 	head := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\n"
 	if !strings.HasPrefix(steps, "timeout:") {
 		head += "workflow:\n"
 	}
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: "test.yaml", Source: head + strings.TrimLeft(steps, "\n"), SearchAttributes: s.attributes, NextRetry: s.attributes,
 	})
 	require.True(s.t, s.env.IsWorkflowCompleted())
-	var result workflows.Result
+	var result protocol.Result
 	err := s.env.GetWorkflowError()
 	if err == nil {
 		require.NoError(s.t, s.env.GetWorkflowResult(&result))

@@ -8,25 +8,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestIDWithin: an ID that fits is kept as it always was; a longer one is cut,
 // never to the ID of another workflow.
 func TestIDWithin(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "run/fetch#1/7", workflows.IDWithin("run", "/fetch#1/7"))
+	require.Equal(t, "run/fetch#1/7", protocol.IDWithin("run", "/fetch#1/7"))
 	suffix := "/" + strings.Repeat("s", 64) + "#1000/shard-99999-99999"
 	ids := map[string]bool{}
 	for _, letter := range []string{"a", "é", "語", "😀"} {
-		for length := 880; length <= workflows.MaxWorkflowID; length++ {
+		for length := 880; length <= protocol.MaxWorkflowID; length++ {
 			id := strings.Repeat(letter, length/len(letter))
 			for _, end := range []string{suffix, suffix + "0", ""} {
-				within := workflows.IDWithin(id, end)
-				require.LessOrEqual(t, len(within), workflows.MaxWorkflowID)
+				within := protocol.IDWithin(id, end)
+				require.LessOrEqual(t, len(within), protocol.MaxWorkflowID)
 				require.True(t, utf8.ValidString(within))
 				require.True(t, strings.HasSuffix(within, end))
-				if len(id)+len(end) <= workflows.MaxWorkflowID {
+				if len(id)+len(end) <= protocol.MaxWorkflowID {
 					require.Equal(t, id+end, within)
 				}
 				ids[id+"\x00"+end] = true
@@ -36,7 +36,7 @@ func TestIDWithin(t *testing.T) {
 	unlike := map[string]string{}
 	for both := range ids {
 		id, end, _ := strings.Cut(both, "\x00")
-		within := workflows.IDWithin(id, end)
+		within := protocol.IDWithin(id, end)
 		require.Empty(t, unlike[within], "two workflows have one ID")
 		unlike[within] = both
 	}
@@ -46,12 +46,12 @@ func TestIDWithin(t *testing.T) {
 // batch, whatever shard of the loop is asked.
 func TestIterationID(t *testing.T) {
 	t.Parallel()
-	task := workflows.Task{ID: "run", Step: "fetch", Visit: 2}
-	chosen := &workflows.Chosen{Indexes: []int{3, 8, 40, 41, 77}, Size: 100}
+	task := protocol.Task{ID: "run", Step: "fetch", Visit: 2}
+	chosen := &protocol.Subset{Indexes: []int{3, 8, 40, 41, 77}, Size: 100}
 	for name, test := range map[string]struct {
 		loop   playbook.Loop
 		size   int
-		chosen *workflows.Chosen
+		chosen *protocol.Subset
 		index  int
 		want   string
 	}{
@@ -69,7 +69,7 @@ func TestIterationID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			id, found := workflows.IterationID(task, &test.loop, test.size, test.chosen, test.index)
+			id, found := protocol.IterationID(task, &test.loop, test.size, test.chosen, test.index)
 			require.Equal(t, test.want, id)
 			require.Equal(t, test.want != "", found)
 		})

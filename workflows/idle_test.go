@@ -41,7 +41,7 @@ func TestCycles(t *testing.T) {
 `)
 		require.Equal(t, interpreter.Failed, result.Status)
 		require.Equal(t, interpreter.KindRepeat, result.Error.Kind)
-		require.Contains(t, result.Error.Message, "step fetch: routes have led to it 7 times, the most in a run, set by REPRISE_VISITS_LIMIT")
+		require.Contains(t, result.Error.Message, "step fetch: routes have led to it 7 times, the most that REPRISE_VISITS_LIMIT allows")
 		require.Len(t, s.attempts, 7)
 	})
 	t.Run("with attempts", func(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // continueBatch runs a batch of five whose history is long once an attempt has failed,
 // and the rest of it 20 minutes later, when it is answered otherwise.
-func continueBatch(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.CallsOutput) {
+func continueBatch(t *testing.T, mode string, answer, later play) (before, after *stage, output protocol.CallsOutput) {
 	t.Helper()
 	before = longOnceFailed(t, answer)
 	after, output = continuedOn(t, before, mode, later)
@@ -30,7 +30,7 @@ func continueBatch(t *testing.T, mode string, answer, later play) (before, after
 
 // continuedOn runs a batch of five on a stage whose history becomes long, and the rest
 // of it 20 minutes later.
-func continuedOn(t *testing.T, before *stage, mode string, later play) (after *stage, output workflows.CallsOutput) {
+func continuedOn(t *testing.T, before *stage, mode string, later play) (after *stage, output protocol.CallsOutput) {
 	t.Helper()
 	after = newStage(t, later)
 	before.runBatch(batchOfFive(mode))
@@ -65,8 +65,8 @@ func longOnce(t *testing.T, answer play, over func(attempts int, err error) bool
 	return s
 }
 
-func batchOfFive(mode string) workflows.CallsInput {
-	input := workflows.CallsInput{MayRelease: mode == "parallel", Task: call.Task{
+func batchOfFive(mode string) protocol.CallsInput {
+	input := protocol.CallsInput{MayRelease: mode == "parallel", Task: call.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
@@ -88,7 +88,7 @@ workflow:
 }
 
 // indexes are those of iterations that gave their own index.
-func indexes(t *testing.T, output workflows.CallsOutput) []int {
+func indexes(t *testing.T, output protocol.CallsOutput) []int {
 	t.Helper()
 	var all []int
 	for _, iteration := range output.Iterations {
@@ -137,7 +137,7 @@ func TestBatchThatCannotContinueAsNew(t *testing.T) {
 	s.runBatch(input)
 	err := s.env.GetWorkflowError()
 	require.ErrorContains(t, err, "all 5 iterations failed")
-	var output workflows.CallsOutput
+	var output protocol.CallsOutput
 	require.NoError(t, details(err, &output))
 	require.Len(t, s.attempts, 6)
 	require.Len(t, output.Iterations, 5)

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,11 +16,14 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// files are the package's own, parsed.
+// files are those of this package and of the ones below it, parsed.
 func files(t *testing.T) map[string]*ast.File {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	below, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	names = append(names, below...)
 	parsed := map[string]*ast.File{}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
@@ -88,28 +92,15 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 					registered++
 					require.Len(t, node.Elts, 1, name)
 					value := node.Elts[0].(*ast.KeyValueExpr).Value // a field by name
-					if selector, ok := value.(*ast.SelectorExpr); ok {
-						require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "PlanWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
-						return true
-					}
-					identifier, ok := value.(*ast.Ident)
-					require.True(t, ok, "%s: the name of a workflow is a constant of names.go", name)
-					require.Contains(t, known, identifier.Name, name)
+					requireKnown(t, known, value, name)
 				}
 			case *ast.CallExpr:
-				function, ok := node.Fun.(*ast.Ident)
-				at, names := map[string]int{"toChild": 0, "continueAsNew": 1}[nameOf(function)]
-				if !ok || !names {
+				at, names := map[string]int{"ToChild": 0, "ContinueAsNew": 1}[nameOf(node.Fun)]
+				if !names {
 					return true
 				}
 				called++
-				if selector, ok := node.Args[at].(*ast.SelectorExpr); ok {
-					require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "PlanWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
-					return true
-				}
-				identifier, ok := node.Args[at].(*ast.Ident)
-				require.True(t, ok, "%s: a workflow is called by name", name)
-				require.Contains(t, known, identifier.Name, name)
+				requireKnown(t, known, node.Args[at], name)
 			}
 			return true
 		})
@@ -118,11 +109,27 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 	require.GreaterOrEqual(t, called, 8)
 }
 
-func nameOf(identifier *ast.Ident) string {
-	if identifier == nil {
-		return ""
+// requireKnown: a workflow is named by a constant, of package protocol or of those that the activities share.
+func requireKnown(t *testing.T, known map[string]string, value ast.Expr, file string) {
+	t.Helper()
+	shared := []string{"WorkflowName", "MailboxWorkflow", "PlanWorkflow", "StateCommandWorkflow", "TreeWorkflow"}
+	name := nameOf(value)
+	if !slices.Contains(shared, name) {
+		require.Contains(t, known, name, file)
 	}
-	return identifier.Name
+}
+
+// nameOf is the name of a function or a constant, with or without its package.
+func nameOf(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.Ident:
+		return of.Name
+	case *ast.SelectorExpr:
+		return of.Sel.Name
+	case *ast.IndexExpr: // of a generic function
+		return nameOf(of.X)
+	}
+	return ""
 }
 
 // TestNoToolIsPartOfAReplay: what package workflows reaches, however far, is
@@ -145,5 +152,57 @@ func TestNoToolIsPartOfAReplay(t *testing.T) {
 			require.False(t, strings.HasPrefix(path, refused),
 				"workflows reaches %s: workflows call tools by name, so that no tool's code is part of what a replay runs", path)
 		}
+	}
+}
+
+// floors are the packages below this one, lowest first.
+var floors = []string{"protocol", "gate", "keeper", "control", "drive", "loop", "run"}
+
+// TestFloors: each package imports only those before it, so that a reader finds below what a name stands on.
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	const prefix = "reprise/workflows/"
+	found := map[string]bool{}
+	for name, file := range files(t) {
+		floor := filepath.Dir(name)
+		if floor == "." {
+			continue
+		}
+		at := slices.Index(floors, floor)
+		require.GreaterOrEqual(t, at, 0, "%s: name the package among floors, at its place", name)
+		found[floor] = true
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			require.NotEqual(t, "reprise/workflows", path, "%s imports the package that puts them together", name)
+			if below, is := strings.CutPrefix(path, prefix); is {
+				require.Less(t, slices.Index(floors, below), at, "%s imports %s, which stands above or beside it", name, below)
+			}
+		}
+	}
+	require.Len(t, found, len(floors))
+}
+
+// TestTypesAreSmall: a type with more methods is made of parts, each with its own fields.
+func TestTypesAreSmall(t *testing.T) {
+	t.Parallel()
+	const most = 60
+	methods := map[string]int{}
+	for name, file := range files(t) {
+		for _, decl := range file.Decls {
+			method, is := decl.(*ast.FuncDecl)
+			if !is || method.Recv == nil {
+				continue
+			}
+			of := method.Recv.List[0].Type
+			if star, is := of.(*ast.StarExpr); is {
+				of = star.X
+			}
+			methods[filepath.Dir(name)+"."+nameOf(of)]++
+		}
+	}
+	require.Contains(t, methods, "run.run")
+	for name, n := range methods {
+		require.LessOrEqual(t, n, most, "%s has %d methods: give what belongs together a type of its own", name, n)
 	}
 }

@@ -94,12 +94,12 @@ func TestNestedAnswers(t *testing.T) {
 		},
 		{
 			"workload is no map", "    workload: \"{{ [1] }}\"" + inner, nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal, 0, "step outer: workload is a list and no map",
+			interpreter.KindPlaybook, interpreter.ClassFinal, 0, "step outer: workload must be a map, not a list",
 		},
 		{
 			"no file", "    path: x.yaml\n", nil,
 			interpreter.KindPlaybook, interpreter.ClassFinal, 0,
-			"step outer: the run does not have the playbook x.yaml; it was not there when the run began",
+			"step outer: the run does not have the playbook x.yaml; it did not exist when the run started",
 		},
 	} {
 		t.Run(ending.name, func(t *testing.T) {

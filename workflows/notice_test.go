@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // places are where the sinks and notices stand that have written.
@@ -163,7 +163,7 @@ func TestNoticesThatFail(t *testing.T) {
 		"longer than the run waits": {
 			head:   "notify: {on: failed, url: http://ill, retry: [{when: error is defined, then: {max_attempts: 50, delay: 2m, jitter: none}}]}",
 			answer: always(unavailable()), refuses: 99, status: "failed", at: minutes(0, 2, 4), took: 5 * time.Minute,
-			warnings: []string{"the notice run.notify.failed was given up: the run waits 5m0s for its notices and no longer"},
+			warnings: []string{"the notice run.notify.failed was not sent: the run waits at most 5m0s for its notices"},
 		},
 		"an expression": {
 			fetch:  "on_success: {url: http://well, body: \"{{ int(result.ok) + nil }}\"}",
@@ -282,9 +282,9 @@ func TestNotify(t *testing.T) {
 		"paused by command": {
 			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", until(1, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
-				30 * time.Minute:  steering(workflows.PauseUpdate, workflows.CommandInput{By: "ann", Reason: "the API is down"}),
-				31 * time.Minute:  steering(workflows.PauseUpdate, workflows.CommandInput{By: "bob"}),
-				120 * time.Minute: steering(workflows.ResumeUpdate, workflows.CommandInput{}),
+				30 * time.Minute:  steering(protocol.PauseUpdate, protocol.CommandInput{By: "ann", Reason: "the API is down"}),
+				31 * time.Minute:  steering(protocol.PauseUpdate, protocol.CommandInput{By: "bob"}),
+				120 * time.Minute: steering(protocol.ResumeUpdate, protocol.CommandInput{}),
 			},
 			"completed",
 			[]any{"paused  paused  the API is down ann paused", "completed  completed    completed"},
@@ -293,8 +293,8 @@ func TestNotify(t *testing.T) {
 		"paused by a policy, twice": {
 			"  - {step: fetch, tool: http, url: http://x, " + asks + "}", until(2, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
-				1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{}),
-				2 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{}),
+				1 * time.Hour: steering(protocol.RetryNowUpdate, protocol.CommandInput{}),
+				2 * time.Hour: steering(protocol.RetryNowUpdate, protocol.CommandInput{}),
 			},
 			"completed",
 			[]any{
@@ -307,7 +307,7 @@ func TestNotify(t *testing.T) {
 		"paused in a loop, by each of its iterations": {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2, 3], mode: parallel}, " + asks + "}",
 			until(3, unavailable()),
-			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{})},
+			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(protocol.RetryNowUpdate, protocol.CommandInput{})},
 			"completed",
 			[]any{
 				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending", "completed  completed    completed",
@@ -346,7 +346,7 @@ func timed(at []time.Duration, said []any) []string {
 }
 
 // steering sends an update to the run.
-func steering(update string, command workflows.CommandInput) func(*testing.T, *stage) {
+func steering(update string, command protocol.CommandInput) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
 		s.env.UpdateWorkflow(update, "", &testsuite.TestUpdateCallback{
@@ -374,13 +374,13 @@ func TestNotifyContinuesAsNew(t *testing.T) {
 		}
 		return nil
 	}
-	before.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longTelling})
+	before.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longTelling})
 	require.Equal(t, []any{"late  running    running"}, before.said())
 	require.Equal(t, minutes(15), before.writtenAt)
 
 	var continued *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &continued)
-	var input workflows.Input
+	var input protocol.Input
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(continued.Input, &input))
 	require.True(t, input.State.Late)
 	require.Equal(t, 1, input.State.Notified)
@@ -395,8 +395,8 @@ func TestNotifyContinuesAsNew(t *testing.T) {
 	}
 	after.env.SetContinuedExecutionRunID("before")
 	after.env.SetStartTime(began.Add(15 * time.Minute))
-	after.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, input)
-	var result workflows.Result
+	after.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, input)
+	var result protocol.Result
 	require.NoError(t, after.env.GetWorkflowResult(&result))
 	require.EqualValues(t, "completed", result.Status)
 	require.True(t, result.Late)
@@ -433,8 +433,8 @@ workflow:
 	}{
 		"paused": {
 			during: map[time.Duration]func(*testing.T, *stage){
-				30 * time.Second: steering(workflows.PauseUpdate, workflows.CommandInput{}),
-				10 * time.Minute: steering(workflows.ResumeUpdate, workflows.CommandInput{}),
+				30 * time.Second: steering(protocol.PauseUpdate, protocol.CommandInput{}),
+				10 * time.Minute: steering(protocol.ResumeUpdate, protocol.CommandInput{}),
 			},
 			status: "completed", attempts: 2,
 			sent: []string{

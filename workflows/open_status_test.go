@@ -12,7 +12,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/control"
+	"reprise/workflows/protocol"
 )
 
 // publishes records what the runs of a stage publish: when, the status, and when a retry is due.
@@ -21,12 +22,12 @@ func (s *stage) publishes() *[]string {
 	s.attributes = true
 	s.env.OnUpsertTypedSearchAttributes(mock.MatchedBy(func(temporal.SearchAttributes) bool { return true })).Run(func(args mock.Arguments) {
 		attributes := args.Get(0).(temporal.SearchAttributes)
-		status, has := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.StatusAttribute))
+		status, has := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute))
 		if !has {
 			return
 		}
 		line := fmt.Sprint(s.env.Now().Sub(began), " ", status)
-		if due, has := attributes.GetTime(temporal.NewSearchAttributeKeyTime(workflows.NextRetryAttribute)); has {
+		if due, has := attributes.GetTime(temporal.NewSearchAttributeKeyTime(protocol.NextRetryAttribute)); has {
 			line += fmt.Sprint(" until ", due.Sub(began))
 		}
 		*published = append(*published, line)
@@ -35,7 +36,7 @@ func (s *stage) publishes() *[]string {
 }
 
 // at sends a command at a time to the workflow with an ID, "" for the run.
-func (s *stage) at(when time.Duration, id, update string, command workflows.CommandInput) {
+func (s *stage) at(when time.Duration, id, update string, command protocol.CommandInput) {
 	s.env.RegisterDelayedCallback(func() {
 		answer := &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(s.t, err) },
@@ -118,25 +119,25 @@ func TestPublishedStatus(t *testing.T) {
 		},
 		{
 			"people try again earlier", loop("sequential", "10m"), first("0"),
-			func(s *stage) { s.at(time.Minute, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
+			func(s *stage) { s.at(time.Minute, "", protocol.RetryNowUpdate, protocol.CommandInput{}) },
 			[]string{"0s retry_pending until 10m0s", "1m0s running"},
 		},
 		{
 			"people pause it", loop("parallel", "10m"), first(""),
 			func(s *stage) {
-				s.at(time.Minute, "", workflows.PauseUpdate, workflows.CommandInput{})
-				s.at(2*time.Minute, "", workflows.ResumeUpdate, workflows.CommandInput{})
+				s.at(time.Minute, "", protocol.PauseUpdate, protocol.CommandInput{})
+				s.at(2*time.Minute, "", protocol.ResumeUpdate, protocol.CommandInput{})
 			},
 			[]string{"0s retry_pending until 10m0s", "1m0s paused until 10m0s", "2m0s retry_pending until 10m0s", "10m0s running"},
 		},
 		{
 			"a person decides", strings.Replace(loop("parallel", "1s"), "max_attempts: 2", "max_attempts: 1, on_exhausted: pause", 1), first("1"),
-			func(s *stage) { s.at(5*time.Minute, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
+			func(s *stage) { s.at(5*time.Minute, "", protocol.RetryNowUpdate, protocol.CommandInput{}) },
 			[]string{"30s retry_pending", "5m0s running"},
 		},
 		{
 			"a person decides at once", strings.Replace(loop("parallel", "1s"), "max_attempts: 2", "max_attempts: 1, on_exhausted: pause", 1), first("1"),
-			func(s *stage) { s.at(25*time.Second, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
+			func(s *stage) { s.at(25*time.Second, "", protocol.RetryNowUpdate, protocol.CommandInput{}) },
 			nil,
 		},
 		{
@@ -146,14 +147,14 @@ func TestPublishedStatus(t *testing.T) {
 		{
 			"a child run is paused", nested("max_attempts: 2, delay: 29s"), first(""),
 			func(s *stage) {
-				s.at(20*time.Second, inner, workflows.PauseUpdate, workflows.CommandInput{})
-				s.at(5*time.Minute, inner, workflows.ResumeUpdate, workflows.CommandInput{})
+				s.at(20*time.Second, inner, protocol.PauseUpdate, protocol.CommandInput{})
+				s.at(5*time.Minute, inner, protocol.ResumeUpdate, protocol.CommandInput{})
 			},
 			[]string{"20s paused until 29s", "50s paused", "5m0s running", "5m0s running", "5m0s completed"},
 		},
 		{
 			"a child run awaits a person", strings.Replace(nested("max_attempts: 1"), "max_attempts: 1", "max_attempts: 1, on_exhausted: pause", 1), first(""),
-			func(s *stage) { s.at(5*time.Minute, inner, workflows.RetryNowUpdate, workflows.CommandInput{}) },
+			func(s *stage) { s.at(5*time.Minute, inner, protocol.RetryNowUpdate, protocol.CommandInput{}) },
 			[]string{"0s retry_pending", "30s retry_pending", "5m0s running", "5m0s running", "5m0s completed"},
 		},
 		{
@@ -185,8 +186,9 @@ func TestEachStatusOfAnOpenRunIsPublished(t *testing.T) {
 	t.Parallel()
 	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
 		if !status.Ended() {
-			require.Equal(t, status, workflows.StatusOfOpen(status, began.Add(time.Hour)),
-				"no run is listed as %q: openWaits.status in open_status.go says when one is", status)
+			var waits control.OpenWaits
+			waits.Add(status, began.Add(time.Hour))
+			require.Equal(t, status, waits.Status(), "no run is listed as %q: OpenWaits.Status in package control says when one is", status)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter/partition"
-	"reprise/workflows"
+	"reprise/workflows/keeper"
 )
 
 // TestPartitionsContinueAsNew: what is done is there in the next history.
@@ -18,7 +18,7 @@ func TestPartitionsContinueAsNew(t *testing.T) {
 	t.Parallel()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterWorkflowWithOptions(workflows.PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
+	env.RegisterWorkflowWithOptions(keeper.PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
 	at := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 	p := partition.Partition{Key: "2024-01-01", Start: at, End: at.Add(24 * time.Hour)}
 	note := partition.Note{Playbook: "orders", Partition: p, Identity: "one", Run: "run", Status: partition.Done}

@@ -15,6 +15,9 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/workflows"
+	"reprise/workflows/loop"
+	"reprise/workflows/protocol"
+	"reprise/workflows/run"
 )
 
 // stored are the histories of testdata/histories, recorded from real runs by
@@ -261,13 +264,13 @@ const nondeterminism = "[TMPRL1100]"
 
 func TestReplayFailsWithOneMoreTimer(t *testing.T) {
 	t.Parallel()
-	sleepy := func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+	sleepy := func(ctx workflow.Context, input protocol.Input) (*protocol.Result, error) {
 		if err := workflow.Sleep(ctx, time.Second); err != nil {
 			return nil, err
 		}
-		return workflows.PlaybookWorkflow(ctx, input)
+		return run.PlaybookWorkflow(ctx, input)
 	}
-	err := testenv.Replay(load(t, "fan_out"), changed(workflows.PlaybookWorkflowName, sleepy), 1)
+	err := testenv.Replay(load(t, "fan_out"), changed(protocol.PlaybookWorkflowName, sleepy), 1)
 	require.ErrorContains(t, err, "PlaybookWorkflow")
 	require.ErrorContains(t, err, nondeterminism)
 }
@@ -276,23 +279,23 @@ func TestReplayFailsWithOneMoreTimer(t *testing.T) {
 // it stood before, because the policy no longer waits.
 func TestReplayFailsInAnotherOrder(t *testing.T) {
 	t.Parallel()
-	hasty := func(ctx workflow.Context, input workflows.Input) (*workflows.Result, error) {
+	hasty := func(ctx workflow.Context, input protocol.Input) (*protocol.Result, error) {
 		source := strings.ReplaceAll(input.Source, "delay: 0.1", "backoff: none")
 		require.NotEqual(t, input.Source, source)
 		input.Source = source
-		return workflows.PlaybookWorkflow(ctx, input)
+		return run.PlaybookWorkflow(ctx, input)
 	}
-	err := testenv.Replay(load(t, "page_failing_once"), changed(workflows.PlaybookWorkflowName, hasty), 1)
+	err := testenv.Replay(load(t, "page_failing_once"), changed(protocol.PlaybookWorkflowName, hasty), 1)
 	require.ErrorContains(t, err, nondeterminism)
 }
 
 func TestReplayFailsWithFewerChildren(t *testing.T) {
 	t.Parallel()
-	lazy := func(ctx workflow.Context, input workflows.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
+	lazy := func(ctx workflow.Context, input protocol.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
 		input.Elements = input.Elements[:len(input.Elements)-1]
-		return workflows.LoopWorkflow(ctx, input, script)
+		return loop.LoopWorkflow(ctx, input, script)
 	}
-	err := testenv.Replay(load(t, "loop"), changed(workflows.LoopWorkflowName, lazy), 1)
+	err := testenv.Replay(load(t, "loop"), changed(protocol.LoopWorkflowName, lazy), 1)
 	require.ErrorContains(t, err, "LoopWorkflow")
 	require.ErrorContains(t, err, nondeterminism)
 }
@@ -301,12 +304,12 @@ func TestReplayFailsWithFewerChildren(t *testing.T) {
 // found wanting all the same.
 func TestReplayCoversChildren(t *testing.T) {
 	t.Parallel()
-	idle := func(workflow.Context, workflows.CallsInput) (*workflows.CallsOutput, error) {
-		return &workflows.CallsOutput{}, nil
+	idle := func(workflow.Context, protocol.CallsInput) (*protocol.CallsOutput, error) {
+		return &protocol.CallsOutput{}, nil
 	}
 	loaded := load(t, "loop")
-	require.NoError(t, testenv.Replay(loaded[:1], changed(workflows.CallsWorkflowName, idle), 1))
-	err := testenv.Replay(loaded, changed(workflows.CallsWorkflowName, idle), 1)
+	require.NoError(t, testenv.Replay(loaded[:1], changed(protocol.CallsWorkflowName, idle), 1))
+	err := testenv.Replay(loaded, changed(protocol.CallsWorkflowName, idle), 1)
 	require.ErrorContains(t, err, "CallsWorkflow")
 }
 

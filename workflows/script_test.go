@@ -10,7 +10,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestScriptsTravelApart: a batch that continues as new has its playbook in an argument
@@ -29,7 +29,7 @@ func TestScriptsTravelApart(t *testing.T) {
 
 	after.env.SetStartTime(began.Add(20 * time.Minute))
 	after.runBatch(rest)
-	var output workflows.CallsOutput
+	var output protocol.CallsOutput
 	require.NoError(t, after.env.GetWorkflowResult(&output))
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
@@ -65,7 +65,7 @@ func TestScriptsCount(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 2)
 			task := call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{MaxPayload: 400_000}}
-			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []call.Snapshot{{}}}, call.Script{
+			s.env.ExecuteWorkflow(alone, protocol.CallsInput{Task: task, Calls: []call.Snapshot{{}}}, call.Script{
 				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
 			})
 			require.True(t, s.env.IsWorkflowCompleted())

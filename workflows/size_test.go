@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestCountedIsConverted: what is counted is what Temporal's data converter
@@ -34,7 +34,7 @@ func TestCountedIsConverted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		workflows.PlaybookWorkflowName, workflows.LoopWorkflowName, workflows.CallsWorkflowName,
+		protocol.PlaybookWorkflowName, protocol.LoopWorkflowName, protocol.CallsWorkflowName,
 	} {
 		require.NotZero(t, compared[name], name)
 	}
@@ -44,9 +44,9 @@ func TestCountedIsConverted(t *testing.T) {
 func compare(t *testing.T, workflow string, given bool, payloads *commonpb.Payloads) {
 	t.Helper()
 	into, known := map[string][2]any{
-		workflows.PlaybookWorkflowName: {&workflows.Result{}, &workflows.Input{}},
-		workflows.LoopWorkflowName:     {&interpreter.LoopResult{}, &workflows.LoopInput{}},
-		workflows.CallsWorkflowName:    {&workflows.CallsOutput{}, &workflows.CallsInput{}},
+		protocol.PlaybookWorkflowName: {&protocol.Result{}, &protocol.Input{}},
+		protocol.LoopWorkflowName:     {&interpreter.LoopResult{}, &protocol.LoopInput{}},
+		protocol.CallsWorkflowName:    {&protocol.CallsOutput{}, &protocol.CallsInput{}},
 	}[workflow]
 	if !known {
 		return

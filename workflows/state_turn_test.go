@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // stateQueues plays the queues of states to a run: what becomes of each request, and when.
@@ -84,7 +84,7 @@ func TestStateOutOfReach(t *testing.T) {
 	t.Parallel()
 	q := newStateQueues(t, granted)
 	var deliveries int
-	var shown workflows.StepRecord
+	var shown protocol.StepRecord
 	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 		deliveries++
 		if in.Claim == nil || deliveries > 4 {
@@ -206,7 +206,7 @@ func TestCancelBehindTheFirstMove(t *testing.T) {
 	require.Equal(t, interpreter.Completed, result.Status)
 	require.Equal(t, time.Minute, took)
 	require.Len(t, result.Warnings, 1)
-	require.Contains(t, result.Warnings[0], "step bills: its state was not moved, and the next run reads the same rows again")
+	require.Contains(t, result.Warnings[0], "step bills: its state was not moved, so the next run reads the same rows again")
 	require.Empty(t, *undone)
 }
 
@@ -227,25 +227,25 @@ func TestStateOutOfReachIsSettled(t *testing.T) {
 		steps   string
 		claims  bool // which is what is out of reach, or the move
 		update  string
-		command workflows.CommandInput
+		command protocol.CommandInput
 		status  interpreter.Status
 		failure string // or warning
 		tries   int
 	}{
-		"retry-now":                  {"", true, workflows.RetryNowUpdate, workflows.CommandInput{}, interpreter.Completed, "", 3},
-		"retry-now of the step":      {"", true, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
-		"retry-now of an iteration":  {loop, true, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
-		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.CommandInput{}, interpreter.Completed, "", 3},
-		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now":                  {"", true, protocol.RetryNowUpdate, protocol.CommandInput{}, interpreter.Completed, "", 3},
+		"retry-now of the step":      {"", true, protocol.RetryNowUpdate, protocol.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now of an iteration":  {loop, true, protocol.RetryNowUpdate, protocol.CommandInput{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
+		"retry-now of a move":        {"", false, protocol.RetryNowUpdate, protocol.CommandInput{}, interpreter.Completed, "", 3},
+		"retry-now of a step's move": {"", false, protocol.RetryNowUpdate, protocol.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
 		"skip": {
-			"", true, workflows.SkipUpdate,
-			workflows.CommandInput{Step: "orders", By: "ada"},
+			"", true, protocol.SkipUpdate,
+			protocol.CommandInput{Step: "orders", By: "ada"},
 			interpreter.Failed,
 			"skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
 		"skip of a move": {
-			"", false, workflows.SkipUpdate,
-			workflows.CommandInput{Step: "orders", By: "ada"},
+			"", false, protocol.SkipUpdate,
+			protocol.CommandInput{Step: "orders", By: "ada"},
 			interpreter.Completed,
 			"the next run reads the same rows again: skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
@@ -301,12 +301,12 @@ func (q *stateQueues) undone() *[]string {
 }
 
 // firstStep is the first step in the progress of the run.
-func (s *stage) firstStep() workflows.StepRecord { return s.progress().Steps[0] }
+func (s *stage) firstStep() protocol.StepRecord { return s.progress().Steps[0] }
 
-func (s *stage) progress() workflows.Progress {
-	value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+func (s *stage) progress() protocol.Progress {
+	value, err := s.env.QueryWorkflow(protocol.ProgressQuery)
 	require.NoError(s.t, err)
-	var progress workflows.Progress
+	var progress protocol.Progress
 	require.NoError(s.t, value.Get(&progress))
 	return progress
 }
@@ -334,7 +334,7 @@ func TestStateTurn(t *testing.T) {
 			require.Equal(t, row.status, result.Status, "%+v", result.Error)
 			if row.status == interpreter.Failed {
 				require.Empty(t, q.requests)
-				require.Contains(t, result.Error.Message, "every part of a key must be there")
+				require.Contains(t, result.Error.Message, "every part of a key needs a value")
 				return
 			}
 			id := "reprise-concurrency-state/" + row.key
@@ -356,8 +356,8 @@ func TestStateTurnWaits(t *testing.T) {
 	})
 	var waits interpreter.StepRecord
 	q.s.env.RegisterDelayedCallback(func() {
-		var progress workflows.Progress
-		answer, err := q.s.env.QueryWorkflow(workflows.ProgressQuery)
+		var progress protocol.Progress
+		answer, err := q.s.env.QueryWorkflow(protocol.ProgressQuery)
 		require.NoError(t, err)
 		require.NoError(t, answer.Get(&progress))
 		waits = progress.Steps[0]
@@ -410,24 +410,24 @@ func TestStateTurnIsSettled(t *testing.T) {
 	id := "reprise-concurrency-state/test%2Forders"
 	for name, row := range map[string]struct {
 		update   string
-		command  workflows.CommandInput
+		command  protocol.CommandInput
 		requests []string
 		message  string
 		took     time.Duration
 	}{
 		"retry-now": {
-			workflows.RetryNowUpdate, workflows.CommandInput{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
+			protocol.RetryNowUpdate, protocol.CommandInput{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
 		},
 		"retry-now of the step": {
-			workflows.RetryNowUpdate,
-			workflows.CommandInput{Step: "orders"},
+			protocol.RetryNowUpdate,
+			protocol.CommandInput{Step: "orders"},
 			[]string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id},
 			"",
 			30 * time.Second,
 		},
 		"skip": {
-			workflows.SkipUpdate,
-			workflows.CommandInput{Step: "orders", By: "ada", Reason: "no"},
+			protocol.SkipUpdate,
+			protocol.CommandInput{Step: "orders", By: "ada", Reason: "no"},
 			[]string{"orders#1 asks " + id, "orders#1 leaves " + id},
 			"step orders: skipped by ada: no (waits for the state test/orders, which run other holds)", 30 * time.Second,
 		},

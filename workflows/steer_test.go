@@ -11,12 +11,12 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // says gives a run a command in each of so many minutes, 250 times each, from a minute on. It
 // counts those that the run takes; why is the last refusal.
-func (s *stage) says(from, minutes int, update string, command workflows.CommandInput, taken *int, why *string) {
+func (s *stage) says(from, minutes int, update string, command protocol.CommandInput, taken *int, why *string) {
 	for minute := range minutes {
 		s.env.RegisterDelayedCallback(func() {
 			for i := range 250 {
@@ -36,9 +36,9 @@ func TestCommandsWithoutEnd(t *testing.T) {
 	s := newStage(t, until(1, unavailable()))
 	var pauses, urgent int
 	var refused, refusedAll string
-	s.says(1, 6, workflows.PauseUpdate, workflows.CommandInput{Step: "after"}, &pauses, &refused)
-	s.says(7, 4, workflows.ResumeUpdate, workflows.CommandInput{}, &urgent, &refusedAll)
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
+	s.says(1, 6, protocol.PauseUpdate, protocol.CommandInput{Step: "after"}, &pauses, &refused)
+	s.says(7, 4, protocol.ResumeUpdate, protocol.CommandInput{}, &urgent, &refusedAll)
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
 workflow:
@@ -54,10 +54,10 @@ workflow:
 	require.ErrorAs(t, s.env.GetWorkflowError(), &next)
 	require.Equal(t, 1000, pauses)
 	require.Equal(t, 500, urgent)
-	require.Equal(t, "the run has taken 1000 commands and answers since it last continued as new, which it does when fetch has ended; "+
-		"until then pause and resume of the whole run, and its cancel, are still possible", refused)
-	require.Equal(t, "the run has taken 1500 commands and answers since it last continued as new, which it does when fetch has ended; "+
-		"until then its cancel is still possible", refusedAll)
+	require.Equal(t, "the run has accepted 1000 commands and answers since it last continued as new, which it does when fetch has ended; "+
+		"until then, the whole run can still be paused, resumed and cancelled", refused)
+	require.Equal(t, "the run has accepted 1500 commands and answers since it last continued as new, which it does when fetch has ended; "+
+		"until then, it can still be cancelled", refusedAll)
 }
 
 // TestResumeWhileChildrenWaitForATask: a resume reaches the children that wait for a workflow task with room for
@@ -70,16 +70,16 @@ func TestResumeWhileChildrenWaitForATask(t *testing.T) {
 		}
 		return strings.Repeat("x", 900_000), nil
 	})
-	s.steerAt(time.Minute, workflows.PauseUpdate, workflows.CommandInput{Step: "a"})
-	s.steerAt(2*time.Minute, workflows.PauseUpdate, workflows.CommandInput{Step: "b"})
+	s.steerAt(time.Minute, protocol.PauseUpdate, protocol.CommandInput{Step: "a"})
+	s.steerAt(2*time.Minute, protocol.PauseUpdate, protocol.CommandInput{Step: "b"})
 	waits := 0
 	s.env.SetOnTimerScheduledListener(func(_ string, wait time.Duration) {
 		if wait != time.Millisecond { // with which a child waits for the next task
 			return
 		}
 		if waits++; waits == 1 {
-			s.steerAt(0, workflows.ResumeUpdate, workflows.CommandInput{Step: "a"})
-			s.steerAt(time.Microsecond, workflows.ResumeUpdate, workflows.CommandInput{Step: "b"})
+			s.steerAt(0, protocol.ResumeUpdate, protocol.CommandInput{Step: "a"})
+			s.steerAt(time.Microsecond, protocol.ResumeUpdate, protocol.CommandInput{Step: "b"})
 		}
 	})
 	result, took := s.run(`

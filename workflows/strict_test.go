@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // someFail is a loop of 20 of which one fails: enough for `completed`.
@@ -60,12 +60,12 @@ func TestFailedItemsAreNeverSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, failsFor(test.fails))
-			s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+			s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 				Name: "test.yaml", Strict: test.asked,
 				Source: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\n" + test.head + "workflow:" + test.steps,
 			})
 			require.NoError(t, s.env.GetWorkflowError())
-			var result workflows.Result
+			var result protocol.Result
 			require.NoError(t, s.env.GetWorkflowResult(&result))
 			require.EqualValues(t, test.status, result.Status)
 			require.EqualValues(t, test.step, result.Steps[0].Status)

@@ -13,7 +13,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // took is an attempt that takes time and then ends in this way.
@@ -25,7 +25,7 @@ type took struct {
 // timeline runs a playbook whose attempts take time, and notes what happens
 // when: attempts, their ends and waits as they come, and halfway through each
 // second what the run says of the step.
-func timeline(t *testing.T, steps string, attempts ...took) (events, seconds []string, result workflows.Result) {
+func timeline(t *testing.T, steps string, attempts ...took) (events, seconds []string, result protocol.Result) {
 	t.Helper()
 	s := newStage(t, always(nil))
 	note := func(format string, args ...any) {
@@ -65,9 +65,9 @@ func timeline(t *testing.T, steps string, attempts ...took) (events, seconds []s
 
 // status is what the run says of its first step.
 func (s *stage) status() string {
-	answer, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+	answer, err := s.env.QueryWorkflow(protocol.ProgressQuery)
 	require.NoError(s.t, err)
-	var progress workflows.Progress
+	var progress protocol.Progress
 	require.NoError(s.t, answer.Get(&progress))
 	require.NotEmpty(s.t, progress.Steps)
 	record := progress.Steps[0]

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
@@ -116,8 +116,8 @@ func TestPausedStart(t *testing.T) {
 					})
 				s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
 					Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: most}}, nil)
-				s.steerAt(time.Minute, workflows.PauseUpdate, workflows.CommandInput{})
-				s.steerAt(3*time.Minute, workflows.ResumeUpdate, workflows.CommandInput{})
+				s.steerAt(time.Minute, protocol.PauseUpdate, protocol.CommandInput{})
+				s.steerAt(3*time.Minute, protocol.ResumeUpdate, protocol.CommandInput{})
 				result, _ := s.run(`
   - step: outer
     tool: playbook
@@ -143,7 +143,7 @@ func TestPausedStart(t *testing.T) {
 }
 
 // steerAt gives the run a command, which it takes.
-func (s *stage) steerAt(at time.Duration, update string, command workflows.CommandInput) {
+func (s *stage) steerAt(at time.Duration, update string, command protocol.CommandInput) {
 	s.env.RegisterDelayedCallback(func() {
 		s.env.UpdateWorkflow(update, update+at.String(), &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(s.t, err) },

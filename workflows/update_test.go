@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/ratelimit"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // sentUpdate is an update that arrives with the first task of a workflow.
@@ -69,24 +69,24 @@ workflow:
 `
 
 // approve is an answer to the first step of approvals.
-var approve = sentUpdate{workflows.AnswerUpdate, interpreter.Answer{
+var approve = sentUpdate{protocol.AnswerUpdate, interpreter.Answer{
 	AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerComplete, Option: "approve",
 }}
 
 // everyUpdate are all updates of a run, of which the answer ends its first step.
 var everyUpdate = []sentUpdate{
 	approve,
-	{workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 5, PerSeconds: 1}}}},
-	{workflows.SkipUpdate, workflows.CommandInput{Step: "ask"}},
-	{workflows.RetryNowUpdate, workflows.CommandInput{}},
-	{workflows.ResumeUpdate, workflows.CommandInput{}},
-	{workflows.PauseUpdate, workflows.CommandInput{Step: "fech"}},
+	{protocol.SetUpdate, protocol.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 5, PerSeconds: 1}}}},
+	{protocol.SkipUpdate, protocol.CommandInput{Step: "ask"}},
+	{protocol.RetryNowUpdate, protocol.CommandInput{}},
+	{protocol.ResumeUpdate, protocol.CommandInput{}},
+	{protocol.PauseUpdate, protocol.CommandInput{Step: "fech"}},
 }
 
 // everyOutcome are the outcomes of everyUpdate: commands come before the first step begins, and answers once it awaits
 // them.
 var everyOutcome = []string{
-	"accepted", "accepted", "step ask is not running, so nothing of it waits; running: nothing", "nothing waits: no attempt is due", "accepted",
+	"accepted", "accepted", "step ask is not running, so it is not waiting; running: nothing", "nothing waits: no attempt is due", "accepted",
 	`the playbook has no step "fech"; its steps are ask, load`,
 }
 
@@ -106,7 +106,7 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 		want     []string
 	}{
 		"a run": {
-			workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals}, everyUpdate, everyOutcome,
+			protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: approvals}, everyUpdate, everyOutcome,
 		},
 		"states of a step": {incremental.WorkflowName, states, []sentUpdate{
 			{incremental.SetUpdate, incremental.StateChange{}}, {incremental.MoveUpdate, []incremental.StateWrite{}}, {incremental.ClaimUpdate, incremental.Claim{}},
@@ -143,17 +143,17 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 func TestProgressDuringTheValidation(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, always(nil))
-	var progress workflows.Progress
+	var progress protocol.Progress
 	var failed error
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
-		value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+		value, err := s.env.QueryWorkflow(protocol.ProgressQuery)
 		if failed = err; err == nil {
 			failed = value.Get(&progress)
 		}
 		return interpreter.CheckResult{}, nil
 	})
 	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Hour)
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals})
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: approvals})
 	require.NoError(t, failed)
 	require.Empty(t, progress.Steps)
 }
@@ -166,18 +166,18 @@ func TestUpdatesOfTheNextHistory(t *testing.T) {
 	for minute := range 3 {
 		s.env.RegisterDelayedCallback(func() {
 			for i := range 250 {
-				s.env.UpdateWorkflow(workflows.ResumeUpdate, fmt.Sprint(minute, i), &testsuite.TestUpdateCallback{
+				s.env.UpdateWorkflow(protocol.ResumeUpdate, fmt.Sprint(minute, i), &testsuite.TestUpdateCallback{
 					OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-				}, workflows.CommandInput{})
+				}, protocol.CommandInput{})
 			}
 		}, time.Minute)
 	}
 	s.env.RegisterDelayedCallback(func() {
-		s.env.UpdateWorkflow(workflows.AnswerUpdate, "", &testsuite.TestUpdateCallback{
+		s.env.UpdateWorkflow(protocol.AnswerUpdate, "", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
 		}, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "start"}, Verb: interpreter.AnswerComplete, Option: "approve"})
 	}, 2*time.Minute)
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
 workflow:
@@ -187,13 +187,13 @@ workflow:
 `})
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, s.env.GetWorkflowError(), &next)
-	var input workflows.Input
+	var input protocol.Input
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
 
 	s = newStage(t, always(nil))
 	s.env.SetContinuedExecutionRunID("before")
 	got := s.outcomes(everyUpdate[:5]...)
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, input)
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, input)
 	require.NoError(t, s.env.GetWorkflowError())
 	require.Equal(t, everyOutcome[:5], got)
 }
@@ -202,8 +202,8 @@ workflow:
 // a signal, whose sender is not heard again. It waits until the calls have come to what they wait for.
 func TestAnswersOfTheFirstTask(t *testing.T) {
 	t.Parallel()
-	calls := func(mode string) workflows.CallsInput {
-		input := workflows.CallsInput{Task: call.Task{Name: "test.yaml", Step: "ask", Visit: 1, Source: `apiVersion: reprise/v1
+	calls := func(mode string) protocol.CallsInput {
+		input := protocol.CallsInput{Task: call.Task{Name: "test.yaml", Step: "ask", Visit: 1, Source: `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
 workflow:
@@ -220,9 +220,9 @@ workflow:
 		return answer
 	}
 	run := func(s *stage) {
-		s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals})
+		s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: approvals})
 	}
-	second := "no attempt awaits this answer; what awaits one is: ask[0]"
+	second := "no attempt awaits this answer; these await one: ask[0]"
 	for name, c := range map[string]struct {
 		run     func(s *stage)
 		answers []interpreter.Answer
@@ -237,7 +237,7 @@ workflow:
 			s := newStage(t, always(nil))
 			var sent []sentUpdate
 			for _, answer := range c.answers {
-				sent = append(sent, sentUpdate{workflows.AnswerUpdate, answer})
+				sent = append(sent, sentUpdate{protocol.AnswerUpdate, answer})
 			}
 			got := s.outcomes(sent...)
 			s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Hour)
@@ -253,7 +253,7 @@ workflow:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, always(nil))
-			s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow(workflows.AnswerSignal, approve.arg) }, 0)
+			s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow(protocol.AnswerSignal, approve.arg) }, 0)
 			s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Hour)
 			run(s)
 			require.NoError(t, s.env.GetWorkflowError())
@@ -277,10 +277,10 @@ func TestUpdatesOfARunThatDoesNotBegin(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, always(nil))
 			s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).Return(c.checked, c.failed)
-			got := s.outcomes(approve, sentUpdate{workflows.PauseUpdate, workflows.CommandInput{}})
-			s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals})
+			got := s.outcomes(approve, sentUpdate{protocol.PauseUpdate, protocol.CommandInput{}})
+			s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: approvals})
 			require.Error(t, s.env.GetWorkflowError())
-			require.Equal(t, slices.Repeat([]string{"the run has ended before it began: " + c.want}, 2), got)
+			require.Equal(t, slices.Repeat([]string{"the run ended before it started: " + c.want}, 2), got)
 		})
 	}
 }
@@ -291,7 +291,7 @@ func TestUpdatesOfARunThatBeginsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, always(nil))
 	got := s.outcomes(approve)
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: "test.yaml", Source: strings.Replace(approvals, "workflow:", `concurrency: {key: "{{ 1 / 0 }}"}`+"\nworkflow:", 1),
 	})
 	require.Error(t, s.env.GetWorkflowError())

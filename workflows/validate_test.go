@@ -17,7 +17,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var (
@@ -106,7 +106,7 @@ func (g given) ending(t *testing.T) string {
 		return "panic"
 	case errors.As(err, &timeout):
 		return "hangs"
-	case errors.As(err, &refused) && (refused.Type() == workflows.InvalidInput || refused.Type() == workflows.InvalidPlaybook):
+	case errors.As(err, &refused) && (refused.Type() == protocol.InvalidInput || refused.Type() == protocol.InvalidPlaybook):
 		return "refused"
 	case err != nil && strings.Contains(err.Error(), "unable to decode"):
 		return "undecodable"
@@ -119,31 +119,31 @@ func (g given) ending(t *testing.T) string {
 func clientInputs(t *testing.T) []given {
 	t.Helper()
 	origin := interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Playbook: "test"}
-	again := &workflows.Reprocess{Origin: origin, Loops: []workflows.ReprocessLoop{{
+	again := &protocol.Reprocess{Origin: origin, Loops: []protocol.ReprocessLoop{{
 		Step: "each", Visit: 1, Args: expression.Of(map[string]any{"a": 1}), Vars: expression.Of(map[string]any{"v": 1}),
 		Steps:    expression.Of(map[string]any{"fetch": map[string]any{"status": "success"}}),
-		Elements: []expression.Value{expression.Of("b"), expression.Of("d")}, Chosen: workflows.Chosen{Indexes: []int{1, 3}, Size: 5},
+		Elements: []expression.Value{expression.Of("b"), expression.Of("d")}, Subset: protocol.Subset{Indexes: []int{1, 3}, Size: 5},
 	}}}
-	state := &workflows.RunState{Run: origin, Routing: interpreter.Routing{
+	state := &protocol.RunState{RunFrame: protocol.RunFrame{Run: origin}, RunPath: protocol.RunPath{Routing: interpreter.Routing{
 		Visits: map[string]int{"fetch": 1}, Waiting: []interpreter.Arrival{{Step: "each"}},
-	}}
+	}}}
 	batch := batchOfFive("parallel")
 	var inputs []given
 	for _, one := range []struct {
 		name, workflow string
 		input          any
 	}{
-		{"run", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook}},
-		{"reprocess", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, Reprocess: again}},
-		{"run with a state", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, State: state}},
-		{"reprocess with a state", workflows.PlaybookWorkflowName, workflows.Input{
+		{"run", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook}},
+		{"reprocess", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, Reprocess: again}},
+		{"run with a state", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, State: state}},
+		{"reprocess with a state", protocol.PlaybookWorkflowName, protocol.Input{
 			Name: "test.yaml", Source: longPlaybook, Reprocess: again, State: state,
 		}},
-		{"run in full of a step without a state", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, FullRefresh: []string{"fetch"}}},
-		{"run of a step", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, Called: &workflows.Called{Depth: 1}}},
-		{"loop", workflows.LoopWorkflowName, workflows.LoopInput{Task: batch.Task, Elements: make([]expression.Value, 2)}},
-		{"batch", workflows.CallsWorkflowName, batch},
-		{"call", workflows.CallsWorkflowName, workflows.CallsInput{Task: batch.Task}},
+		{"run in full of a step without a state", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, FullRefresh: []string{"fetch"}}},
+		{"run of a step", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, Called: &protocol.Called{Depth: 1}}},
+		{"loop", protocol.LoopWorkflowName, protocol.LoopInput{Task: batch.Task, Elements: make([]expression.Value, 2)}},
+		{"batch", protocol.CallsWorkflowName, batch},
+		{"call", protocol.CallsWorkflowName, protocol.CallsInput{Task: batch.Task}},
 	} {
 		text, err := json.Marshal(one.input)
 		require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const fetch = `
@@ -202,9 +202,9 @@ func TestTimeoutThatIsNotReached(t *testing.T) {
 func TestCancelInAWait(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, always(unavailable()))
-	var progress workflows.Progress
+	var progress protocol.Progress
 	s.env.RegisterDelayedCallback(func() {
-		answer, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+		answer, err := s.env.QueryWorkflow(protocol.ProgressQuery)
 		require.NoError(t, err)
 		require.NoError(t, answer.Get(&progress))
 		s.env.CancelWorkflow()
@@ -224,7 +224,7 @@ func TestCancelInAWait(t *testing.T) {
 	require.EqualValues(t, "skipped", result.Steps[1].Status)
 	require.Len(t, progress.Steps, 1)
 	require.EqualValues(t, "retry_pending", progress.Steps[0].Status)
-	require.Equal(t, "retry 2/99 of fetch after 1h0m0s: HTTP 503", progress.Steps[0].Waiting)
+	require.Equal(t, "fetch: attempt 3 of 100 after 1h0m0s: HTTP 503", progress.Steps[0].Waiting)
 	require.True(t, began.Add(2*time.Hour).Equal(progress.Steps[0].NextRetryAt))
 }
 

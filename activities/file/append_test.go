@@ -33,9 +33,9 @@ func TestFileAppendsBehindALine(t *testing.T) {
 		"a mark alone":              {"a.csv", "\ufeff", "\ufeffa,id\ny,2\n", ""},
 		"empty lines":               {"a.csv", "\n", "\na,id\ny,2\n", ""},
 		"no bytes":                  {"a.csv", "", "a,id\ny,2\n", ""},
-		"CSV within quotes":         {"a.csv", "id,a\n1,\"x\n", "", "ends within a value in quotes"},
-		"a header within quotes":    {"a.csv", `id,"a`, "", "ends within a value in quotes"},
-		"CSV that is not UTF-8":     {"a.csv", "id,a\n1,\xe9\n", "", "is not UTF-8, in which rows are written"},
+		"CSV within quotes":         {"a.csv", "id,a\n1,\"x\n", "", "ends within a quoted value"},
+		"a header within quotes":    {"a.csv", `id,"a`, "", "ends within a quoted value"},
+		"CSV that is not UTF-8":     {"a.csv", "id,a\n1,\xe9\n", "", "is not UTF-8; use"},
 		"CSV in UTF-16":             {"a.csv", "\xff\xfei\x00d\x00,\x00a\x00\n\x00", "", "is not UTF-8"},
 		"JSON Lines":                {"a.jsonl", `{"id":1}`, "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines that end":       {"a.jsonl", "{\"id\":1}\n", "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
@@ -78,7 +78,7 @@ func TestFileAppendsToItsOwnFile(t *testing.T) {
 	require.NoError(t, add("b", 2, "y"))
 	require.Equal(t, "a,id\nx,1\nby hand,9\ny,2\n", get(t, dir, "own.csv"))
 	put(t, dir, "own.csv", get(t, dir, "own.csv")+`"by hand,`)
-	require.ErrorContains(t, add("c", 3, "z"), "ends within a value in quotes")
+	require.ErrorContains(t, add("c", 3, "z"), "ends within a quoted value")
 }
 
 // TestFileCSVComesBack: what the sink writes is what a step reads, value by value.
@@ -134,12 +134,13 @@ func TestFilePrivate(t *testing.T) {
 		require.NoError(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
 	require.NoError(t, os.Link(filepath.Join(dir, "conns.jsonl"), filepath.Join(dir, "hard.jsonl")))
+	require.NoError(t, os.Link(filepath.Join(dir, ".reprise/dev.json"), filepath.Join(dir, "dev.jsonl")))
 
-	const private = "where the worker keeps files of its own"
+	const private = "one of the worker's own files"
 	for path, says := range map[string]string{
 		".reprise/dev.json": private, ".Reprise/dev.json": private, "./.reprise/./x.jsonl": private, "out/.reprise/x.jsonl": private,
 		"rows.jsonl.reprise": private, "rows.jsonl.reprise.new": private, "folder/dev.json": private, "deep/a.jsonl": private, "file.json": private,
-		"out/up/dev.json": private, "around/a.jsonl": private, "journal.jsonl": private, "conns.jsonl": private, "hard.jsonl": private, "out/c.jsonl": private, "new.jsonl": private,
+		"out/up/dev.json": private, "around/a.jsonl": private, "journal.jsonl": private, "conns.jsonl": private, "hard.jsonl": private, "dev.jsonl": private, "t.secret-key": private, "out/c.jsonl": private, "new.jsonl": private,
 		"out/../rows.jsonl": ".. is not allowed", "../x.jsonl": "under the worker's directory", filepath.Join(dir, ".reprise/dev.json"): "under the worker's directory",
 		"loop.jsonl": "too many levels of symbolic links", "abs.jsonl": "escapes from parent", "outside/x.jsonl": "escapes from parent",
 	} {
@@ -181,5 +182,5 @@ func TestFileBytes(t *testing.T) {
 	in := fileInput(map[string]any{"path": "b.csv", "encoding": "latin1"})(t)
 	in.Result = tooltest.Value([]any{})
 	_, err := tooltest.Call(t, c, "file.write", "file", in)
-	require.ErrorContains(t, err, "encoding says how a file is read, and this is a sink")
+	require.ErrorContains(t, err, "encoding applies only when reading, and this is a sink")
 }

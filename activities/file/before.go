@@ -43,7 +43,7 @@ func (w *fileWrite) before(journal *journal, file *os.File, info os.FileInfo) (b
 	content, bare := withoutMark(file, before.size)
 	before.isOpen = before.isOpen && !bare
 	if before.columns, err = (format.CSVDialect{}).Header(content); err != nil {
-		return before, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
+		return before, tool.Errorf("write %s: its first line is not CSV: %w", w.path, err)
 	}
 	return before, nil
 }
@@ -60,11 +60,11 @@ func (w *fileWrite) checkOthers(file *os.File, size int64) error {
 	}
 	switch {
 	case errors.Is(err, encoding.ErrInvalidUTF8):
-		return tool.Errorf("write %s: the file that is there is not UTF-8, in which rows are written; name another path, or convert the file", w.path)
+		return tool.Errorf("write %s: the existing file is not UTF-8; use another path, or convert the file", w.path)
 	case err != nil:
 		return err
 	case open:
-		return tool.Errorf("write %s: the file that is there ends within a value in quotes, so rows behind it would be a part of it; close the quote, or name another path", w.path)
+		return tool.Errorf("write %s: the existing file ends within a quoted value, so new rows would become part of it; close the quote, or use another path", w.path)
 	}
 	return nil
 }

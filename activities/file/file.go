@@ -46,41 +46,41 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "file",
 		Summary: "Reads a file; as a sink, writes rows as JSON Lines or CSV.",
 		Doc: `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
-value in path is one name there, as in a url: in out/{{ name }}.csv a slash of the
-name becomes %2F and a percent sign %25, and a value that is empty, nil, . or .. is a
-final error. A path that is one template is taken as it is. What the worker keeps for
-itself, .reprise and files of connections and callers, is neither read nor written.
+value in path is a single name, as in a url: in out/{{ name }}.csv, a slash in the
+name becomes %2F and a percent sign %25. A value that is empty, nil, . or .. is a final
+error. A path that is one template is used as it is. The worker's own files, .reprise
+and the files of connections and callers, can be neither read nor written.
 
-A step reads: json gives the value, jsonl a list with one value per line, csv a
-list of maps by the names of the columns (all values are text), and text the
-text. Without format the name says it, such as orders.csv.gz; packed files whose name
-does not are JSON, JSON Lines or text, whichever they are. Files packed by gzip and
-zstd are unpacked, and limits hold on what comes out. What is not of its format is a
-final error with the line.
+A step reads a file: json gives the value, jsonl a list with one value per line, csv a
+list of maps from column names to texts, and text the text. Without format, the name
+decides, such as orders.csv.gz; a compressed file whose name does not say is recognized
+as JSON, JSON Lines or text. Files compressed with gzip or zstd are unpacked; size
+limits apply to the unpacked bytes. A file that is not in its format is a final error,
+with the line.
 
-A sink writes its rows: args, else the result; a list is many rows. append adds
-them at the end, behind the line break that its last line may lack, and overwrite
-replaces the file in one go. In CSV nested values are JSON, nil is empty and an empty
-text is ""; the columns of a new file are the field columns, else the names in all
-rows, sorted. Missing folders are made. Rows are written in UTF-8: appending to a file
-that is not, or to CSV that ends within a value in quotes, is a final error.
+A sink writes rows: args, else the result; a list is many rows. append adds them at the
+end, after a line break if the last line lacks one. overwrite replaces the file
+atomically. In CSV, nested values are JSON, nil is empty and an empty text is "". The
+columns of a new file are those of the field columns, else all names in the rows,
+sorted. Missing folders are created. Rows are written in UTF-8: appending to a file in
+another charset, or to CSV that ends within a quoted value, is a final error.
 
-Each write notes its operation key in a journal beside the file, named like the
-file with .reprise at its end. A write that was made before changes nothing. One
-that fails, such as on a full disk, leaves nothing in the file, and one that was
-cut short by the end of its worker is undone before the next. The journal may be
+Each write records its operation key in a journal beside the file, with the file's name
+and .reprise at its end. A write that was made before changes nothing. A write that
+fails, for example on a full disk, leaves nothing in the file, and one that was cut
+short because its worker ended is undone before the next write. The journal may be
 deleted when no run that wrote to the file is open.
 
-The journal holds for the file it was written with. A file that was removed,
-renamed, emptied or replaced is begun anew, and a write that comes again is made
-again; so it is where somebody changed or cut what the last write has put there.
-What others add at the end does no harm. Where the file goes during a write, the
+The journal belongs to the file that it was written with. If the file was removed,
+renamed, emptied or replaced, it is started anew, and a repeated write is made again;
+the same applies if somebody has changed or cut what the last write has put there.
+Text that others add at the end does no harm. If the file is moved during a write, the
 write is an error of type moved and class retryable.`,
 		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
-			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does with a file that is there."},
+			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 			{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
-		}, format.Fields("by the file's name", "The format; a sink writes jsonl or csv.")...),
+		}, format.Fields("by the file's name", "The format; a sink writes jsonl or csv.", format.Formulas)...),
 		Writes: true,
 		Example: `step: report
 tool: file
@@ -144,7 +144,7 @@ func localPath(in interpreter.ToolInput) (string, error) {
 			in.Step, raw)
 	}
 	if slices.Contains(strings.Split(filepath.ToSlash(raw), "/"), "..") {
-		return "", tool.ConfigErrorf("step %q: path is %q; .. is not allowed in it, as it leads out of the folder that the rest names", in.Step, raw)
+		return "", tool.ConfigErrorf("step %q: path is %q; .. is not allowed, because it leads out of the folder", in.Step, raw)
 	}
 	return path, nil
 }
@@ -155,7 +155,7 @@ func (t *Tool) target(in interpreter.ToolInput) (path, as string, err error) {
 	if path, err = localPath(in); err != nil {
 		return "", "", err
 	}
-	if err := format.RefuseToWrite(in); err != nil {
+	if _, err := format.OfSink(in); err != nil {
 		return "", "", err
 	}
 	if as, err = tool.Choice(in, "format", "", accepted...); err != nil || as != "" {
@@ -210,7 +210,7 @@ func (t *Tool) unpackError(path string, err error) error {
 	var wrong *format.ByteError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
-		return tool.TooLargef("read %s: the file is over the limit of %d bytes", path, t.res.MaxResponseBytes)
+		return tool.TooLargef("read %s: the file is larger than the limit of %d bytes", path, t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return err
 	case errors.As(err, &cause):

@@ -116,16 +116,16 @@ func TestFileConforms(t *testing.T) {
 			},
 			{
 				Name: "a bomb", Input: fileInput(map[string]any{"path": "bomb.json.gz"}),
-				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1000 bytes",
+				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1000 bytes",
 			},
 			sinkFails("write packed", "x.jsonl.gz", 1, "set format to jsonl or csv"),
 			{
-				Name: "write as CSV is read", AsSink: true, Kind: "tool", Class: "final", Says: "csv says how a file is read, and this is a sink",
+				Name: "write as CSV is read", AsSink: true, Kind: "tool", Class: "final", Says: "csv.delimiter applies only when reading; a sink has only csv.formulas",
 				Input: fileInput(map[string]any{"path": "x.csv", "csv": map[string]any{"delimiter": ";"}}),
 			},
 			{
 				Name: "too large", Input: fileInput(map[string]any{"path": "large.txt"}),
-				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1000 bytes",
+				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1000 bytes",
 			},
 			sinkFails("write outside", "../x.jsonl", 1, "under the worker's directory"),
 			sinkFails("write text", "x.txt", 1, "set format to jsonl or csv"),
@@ -154,6 +154,48 @@ func TestFileConforms(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestFormulasAreEscaped: with csv.formulas no spreadsheet runs what data say; without it they are as they are.
+func TestFormulasAreEscaped(t *testing.T) {
+	t.Parallel()
+
+	c, dir := fileWorker(t)
+	keys := 0
+	write := func(path string, rows []any, csv any) error {
+		fields := map[string]any{"path": path}
+		if csv != nil {
+			fields["csv"] = csv
+		}
+		keys++
+		_, err := writeFile(t, c, fmt.Sprint("key", keys), rows, fields)
+		return err
+	}
+	rows := []any{
+		map[string]any{"@name": "=cmd|' /C calc'!A0", "n": -5, "note": "-5"},
+		map[string]any{"@name": "+49 170", "n": 1.5, "note": "a=b"},
+		map[string]any{"@name": "-1+2", "n": nil, "note": "\t=1"},
+		map[string]any{"@name": "＝1", "n": 0, "note": ""},
+	}
+	escape := map[string]any{"formulas": "escape"}
+	require.NoError(t, write("rows.csv", rows[:1], escape))
+	require.NoError(t, write("rows.csv", rows[1:], escape))
+	text, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "'@name,n,note\n'=cmd|' /C calc'!A0,-5,-5\n'+49 170,1.5,a=b\n'-1+2,,'\t=1\n'＝1,0,\"\"\n", string(text))
+
+	require.NoError(t, write("plain.csv", []any{map[string]any{"a": "=1"}}, nil))
+	text, err = os.ReadFile(filepath.Join(dir, "plain.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "a\n=1\n", string(text))
+
+	require.NoError(t, write("numbers.csv", []any{map[string]any{"n": 2.3e49}, map[string]any{"n": -1.5e-9}, map[string]any{"n": "1e3"}}, nil))
+	text, err = os.ReadFile(filepath.Join(dir, "numbers.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "n\n23000000000000000000000000000000000000000000000000\n-0.0000000015\n1e3\n", string(text), "columns of numbers read no exponents")
+
+	require.ErrorContains(t, write("x.csv", rows, map[string]any{"formulas": "yes"}), "it must be keep or escape")
+	require.ErrorContains(t, write("x.jsonl", rows, escape), "csv does not apply to format jsonl")
 }
 
 // TestFileReadsAsItIsTold: what the author says counts more than the name.
@@ -222,7 +264,7 @@ func TestFileWritesCSV(t *testing.T) {
 	require.Equal(t, "id,name,tags\n1,,\"[\"\"a\"\"]\"\n2,\"x,y\",\n3,third,\n", get(t, dir, "out/rows.csv"))
 
 	_, err = writeFile(t, c, "k3", map[string]any{"id": 4, "dose": 5}, fields)
-	require.Contains(t, tooltest.ErrorObject(t, err).Message, `row 0 has "dose", which is no column; the columns are id, name, tags`)
+	require.Contains(t, tooltest.ErrorObject(t, err).Message, `row 0 has "dose", which is not a column; the columns are id, name, tags`)
 }
 
 func TestFileColumnsGiveTheOrder(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,10 +28,10 @@ func formatLines(rows []any) ([]byte, error) {
 
 // formatRows writes CSV rows by their columns, with the header if asked for.
 // A name that is no column is an error: its values would be lost.
-func formatRows(rows []any, columns []string, withHeader bool) ([]byte, error) {
+func formatRows(rows []any, columns []string, withHeader bool, cell func(any) any) ([]byte, error) {
 	var text []byte
 	if withHeader && len(columns) > 0 {
-		text = appendRecord(text, lists.Map(columns, func(name string) any { return name }))
+		text = appendRecord(text, lists.Map(columns, func(name string) any { return cell(name) }))
 	}
 	for i, row := range rows {
 		values, ok := row.(map[string]any)
@@ -39,12 +40,42 @@ func formatRows(rows []any, columns []string, withHeader bool) ([]byte, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if !slices.Contains(columns, name) {
-				return nil, fmt.Errorf("row %d has %q, which is no column; the columns are %s", i, name, strings.Join(columns, ", "))
+				return nil, fmt.Errorf("row %d has %q, which is not a column; the columns are %s", i, name, strings.Join(columns, ", "))
 			}
 		}
-		text = appendRecord(text, lists.Map(columns, func(name string) any { return values[name] }))
+		text = appendRecord(text, lists.Map(columns, func(name string) any { return cell(values[name]) }))
 	}
 	return text, nil
+}
+
+// formula is the beginning of a text that spreadsheets run, also in the widths of East Asia.
+var (
+	formula = regexp.MustCompile(`^[=+\-@\t\r\n＝＋－＠]`)
+	number  = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+)
+
+// escapeFormula is a value of CSV that no spreadsheet runs.
+func escapeFormula(value any) any {
+	if text, isText := value.(string); isText && formula.MatchString(text) && !number.MatchString(text) {
+		return "'" + text
+	}
+	return value
+}
+
+// asItIs is a value of CSV as it is.
+func asItIs(value any) any { return value }
+
+// unescapedNames are names of columns by what the first line of a file has for them; nil stays nil.
+func unescapedNames(columns []string) []string {
+	if columns == nil {
+		return nil
+	}
+	return lists.Map(columns, func(name string) string {
+		if rest, escaped := strings.CutPrefix(name, "'"); escaped && formula.MatchString(rest) {
+			return rest
+		}
+		return name
+	})
 }
 
 // appendRecord writes a line of CSV (RFC 4180). nil is nothing and an empty text is in quotes; so is the one value of a
@@ -54,7 +85,7 @@ func appendRecord(text []byte, values []any) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		plain := expression.Text(value)
+		plain := expression.PlainText(value)
 		switch {
 		case plain == "" && (value != nil || len(values) == 1):
 		case plain == "" || !needsQuotes(plain):

@@ -18,14 +18,12 @@ import (
 	"time"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/private"
 	"reprise/interpreter"
 )
 
 // journalSuffix makes the journal's name from the file's.
-const journalSuffix = privateFolder
-
-// besideSuffix ends the name of what takes the place of another file once it is written.
-const besideSuffix = ".new"
+const journalSuffix = private.Folder
 
 // typeMoved is the type of the error of a file that was removed or replaced during a write.
 const typeMoved = "moved"

@@ -104,7 +104,7 @@ func (j *journal) tidy(w *fileWrite) error {
 	c.idle = 0 // also where this fails: the next time it is due again
 	name := w.name + journalSuffix
 	lines := bufio.NewReader(io.NewSectionReader(j.file, 0, c.read))
-	return w.swap(name, func(to io.Writer) error {
+	return w.swap(name, journalMode, func(to io.Writer) error {
 		for {
 			line, err := lines.ReadString('\n')
 			if errors.Is(err, io.EOF) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/private"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 )
@@ -20,6 +21,16 @@ type place struct {
 	name   string
 	path   string     // of the folder, from the worker's directory
 	opened []*os.Root // that directory, and the folders on the way
+
+	private private.Places
+}
+
+// lookAt is what is at the place.
+func (p *place) lookAt() (os.FileInfo, error) {
+	if p.name == "" {
+		return nil, fs.ErrNotExist
+	}
+	return p.folder.Stat(p.name)
 }
 
 func (p *place) Close() error {
@@ -38,16 +49,16 @@ func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*p
 		return nil, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
 	}
 	p := &place{folder: root, opened: []*os.Root{root}}
+	p.private = t.res.PrivateFiles()
 	err = p.walk(strings.Split(filepath.ToSlash(path), "/"), makes)
-	if err == nil && t.isPrivate(p) {
+	if info, unknown := p.lookAt(); err == nil && (p.private.Names(filepath.Join(t.res.Directory, p.path, p.name)) || unknown == nil && p.private.Has(info)) {
 		err = errPrivate
 	}
 	switch {
 	case err == nil:
 		return p, nil
 	case errors.Is(err, errPrivate):
-		err = tool.ConfigErrorf("step %q: path is %q, where the worker keeps files of its own (runs, journals, connections, callers); file neither reads nor writes them",
-			in.Step, path)
+		err = tool.PrivateFile("file", in.Step, path)
 	default:
 		err = fileError(verb, path, err)
 	}
@@ -73,7 +84,7 @@ func (p *place) walk(names []string, makes bool) error {
 			names = names[1:]
 			continue
 		}
-		if isPrivateName(name) {
+		if private.IsName(name) {
 			return errPrivate
 		}
 		info, err := p.folder.Lstat(name)
@@ -138,7 +149,7 @@ func (p *place) enter(name string, seen fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	if private, err := p.opened[0].Stat(privateFolder); err == nil && os.SameFile(info, private) {
+	if p.private.Has(info) {
 		return errPrivate
 	}
 	return nil
@@ -146,34 +157,6 @@ func (p *place) enter(name string, seen fs.FileInfo) error {
 
 // errMoved is that of what was replaced while it was opened.
 var errMoved = errors.New("it was replaced meanwhile")
-
-// privateFolder is where programs keep what they need to continue.
-const privateFolder = ".reprise"
-
-// isPrivateName reports whether a name is that of the private folder, or of a journal, on file systems of any kind.
-func isPrivateName(name string) bool {
-	name = strings.TrimSuffix(strings.ToLower(name), besideSuffix)
-	return strings.HasSuffix(name, privateFolder)
-}
-
-// isPrivate reports whether a file is one of the worker's, by whatever name.
-func (t *Tool) isPrivate(p *place) bool {
-	info, err := p.folder.Stat(p.name)
-	for _, path := range t.res.Private {
-		private, errPrivate := os.Stat(path)
-		switch {
-		case errPrivate == nil && err == nil && os.SameFile(info, private), samePath(filepath.Join(t.res.Directory, p.path, p.name), path):
-			return true
-		}
-	}
-	return false
-}
-
-func samePath(a, b string) bool {
-	a, errA := filepath.Abs(a)
-	b, errB := filepath.Abs(b)
-	return errA == nil && errB == nil && a == b
-}
 
 // openFile opens the file, which is no link.
 func (p *place) openFile(access int) (*os.File, os.FileInfo, error) {

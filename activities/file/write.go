@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities/format"
 	"reprise/activities/tool"
+	"reprise/internal/base/private"
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -35,13 +36,20 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	options, err := format.OfSink(in)
+	if err == nil && options.EscapeFormulas && as != format.CSV {
+		err = tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, as)
+	}
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
 	to, err := t.open(in, path, "write", true)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	defer func() { _ = to.Close() }()
 	w := &fileWrite{
-		place: to, path: path, format: as, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		LedgerRecord: tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
 	return t.once(ctx, in, w)
@@ -52,6 +60,7 @@ type fileWrite struct {
 	*place
 	path      string // as the author has it
 	format    string
+	options   format.WriteOptions
 	overwrite bool
 	columns   []string
 	rows      []any
@@ -86,7 +95,7 @@ func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite)
 		return interpreter.ToolResult{}, w.writeError(w.path, err)
 	}
 	if err := journal.tidy(w); err != nil {
-		tool.Logger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("old entries of a journal could not be removed", "file", w.path, "error", err)
 	}
 	return result, nil
 }
@@ -121,6 +130,12 @@ func (w *fileWrite) writeError(path string, err error) error {
 	return fileError("write", path, err)
 }
 
+// Files are made for others too, as far as the umask allows; journals are the worker's alone.
+const (
+	fileMode    = 0o644
+	journalMode = 0o600
+)
+
 // lockJournal opens the journal and waits for its lock. One that was removed
 // meanwhile keeps nobody out.
 func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
@@ -128,7 +143,7 @@ func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		file, err := w.folder.OpenFile(w.name+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+		file, err := w.folder.OpenFile(w.name+journalSuffix, os.O_RDWR|os.O_CREATE, journalMode)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +208,7 @@ func (w *fileWrite) write(journal *journal) error {
 		return err
 	}
 	if file == nil {
-		if file, err = w.folder.OpenFile(w.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		if file, err = w.folder.OpenFile(w.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode); err != nil {
 			return err
 		}
 		defer file.Close()
@@ -233,17 +248,20 @@ func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
 
 // content is what this write puts into the file.
 func (w *fileWrite) content(before fileBefore) (content []byte, err error) {
-	columns := w.columns
+	columns, cell := w.columns, asItIs
+	if w.options.EscapeFormulas {
+		cell, before.columns = escapeFormula, unescapedNames(before.columns)
+	}
 	switch {
 	case w.format == format.JSONL:
 		content, err = formatLines(w.rows)
 	case before.columns != nil:
-		content, err = formatRows(w.rows, before.columns, false)
+		content, err = formatRows(w.rows, before.columns, false, cell)
 	case columns == nil:
 		columns = columnsOf(w.rows)
 		fallthrough
 	default:
-		content, err = formatRows(w.rows, columns, true)
+		content, err = formatRows(w.rows, columns, true, cell)
 	}
 	if before.isOpen && len(content) > 0 {
 		content = append([]byte{'\n'}, content...)
@@ -276,7 +294,7 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 
 // replace puts content in the place of the file's.
 func (w *fileWrite) replace(content []byte) error {
-	return w.swap(w.name, func(to io.Writer) error {
+	return w.swap(w.name, fileMode, func(to io.Writer) error {
 		_, err := to.Write(content)
 		return err
 	})
@@ -284,9 +302,9 @@ func (w *fileWrite) replace(content []byte) error {
 
 // swap writes beside a file and renames, so that a reader sees the old content
 // or the new.
-func (w *fileWrite) swap(name string, write func(io.Writer) error) error {
-	beside := name + journalSuffix + besideSuffix
-	file, err := w.folder.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+func (w *fileWrite) swap(name string, mode os.FileMode, write func(io.Writer) error) error {
+	beside := name + journalSuffix + private.BesideSuffix
+	file, err := w.folder.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}

@@ -26,14 +26,27 @@ const (
 	keyHeader    = "header"
 	keyNull      = "null"
 	keyEncoding  = "encoding"
+	keyFormulas  = "formulas"
 )
 
+// What a sink does with texts that spreadsheets take for formulas.
+const (
+	formulasKept    = "keep"
+	formulasEscaped = "escape"
+)
+
+// Formulas is the key of csv for a sink.
+var Formulas = playbook.Field{
+	Name: keyFormulas, Kind: playbook.KindText, Enum: []string{formulasKept, formulasEscaped}, Default: formulasKept,
+	Doc: "In a sink: escape puts an apostrophe before texts that a spreadsheet would run as formulas, which begin with =, +, -, @, a tab or a line break. Numbers stay as they are.",
+}
+
 var csvKeys = []playbook.Field{
-	{Name: keyDelimiter, Kind: playbook.KindText, Default: `","`, Doc: "What separates values: one character, or tab."},
-	{Name: keyQuote, Kind: playbook.KindText, Default: `'"'`, Doc: "What encloses values that hold delimiters or line breaks: one character, or none. Within such a value it is doubled."},
-	{Name: keyHeader, Kind: playbook.KindValue, Default: "true", Doc: "true: the first line has the names of the columns; false: there are no names, and they are column1, column2, …; or a list of names, where the file has none."},
-	{Name: keyNull, Kind: playbook.KindValue, Default: "no text", Doc: "The text, or a list of texts, that is nil, quoted or not."},
-	{Name: keyEncoding, Kind: playbook.KindText, Default: "that of the content type", Doc: "As the field encoding."},
+	{Name: keyDelimiter, Kind: playbook.KindText, Default: `","`, Doc: "The separator of values: one character, or tab."},
+	{Name: keyQuote, Kind: playbook.KindText, Default: `'"'`, Doc: "The quote around values that contain delimiters or line breaks: one character, or none. Within a value it is doubled."},
+	{Name: keyHeader, Kind: playbook.KindValue, Default: "true", Doc: "true: the first line has the names of the columns. false: the columns are named column1, column2, …. A list: these names, for a file without a header."},
+	{Name: keyNull, Kind: playbook.KindValue, Default: "no text", Doc: "The text, or list of texts, that is read as nil, whether quoted or not."},
+	{Name: keyEncoding, Kind: playbook.KindText, Default: "that of the content type", Doc: "The same as the field encoding."},
 }
 
 const (
@@ -58,10 +71,13 @@ func dialect(step string, written map[string]any) (d CSVDialect, err error) {
 		return d, tool.ConfigErrorf("step %q: csv.%s is %s; it must be %s", step, key, shown(written[key]), must)
 	}
 	for _, name := range slices.Sorted(maps.Keys(written)) {
-		known := slices.ContainsFunc(csvKeys, func(f playbook.Field) bool { return f.Name == name })
+		known := name == keyFormulas || slices.ContainsFunc(csvKeys, func(f playbook.Field) bool { return f.Name == name })
 		if !known {
 			return d, tool.ConfigErrorf("step %q: csv has no key %q; its keys are %s", step, name, tool.OneOf(lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })))
 		}
+	}
+	if written[keyFormulas] != nil {
+		return d, tool.ConfigErrorf("step %q: csv.formulas applies only to sinks, and this step reads; remove it", step)
 	}
 	var ok bool
 	if d.delimiter, ok = delimiter(written[keyDelimiter]); !ok {

@@ -4,6 +4,7 @@
 package format
 
 import (
+	"maps"
 	"mime"
 	"path"
 	"slices"
@@ -36,19 +37,19 @@ const (
 // All are the formats that can be read.
 var All = []string{JSON, JSONL, CSV, Text}
 
-// Fields are those of a tool that reads; byDefault and what describe the field format.
-func Fields(byDefault, what string) []playbook.Field {
+// Fields are those of a tool that reads; byDefault and what describe the field format, more are keys of csv.
+func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
 		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
 		{
 			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedNot}, Default: "by the first bytes",
-			Doc: "How what is read is packed; none takes the bytes as they are.",
+			Doc: "The compression of what is read; none takes the bytes as they are.",
 		},
 		{
 			Name: fieldEncoding, Kind: playbook.KindText, Default: "that of the content type",
-			Doc: "The charset of bytes that are not UTF-8 and have no byte order mark, such as windows-1252 or utf-16le.",
+			Doc: "The charset of text that is not UTF-8 and has no byte order mark, such as windows-1252 or utf-16le.",
 		},
-		{Name: fieldCSV, Kind: playbook.KindMap, Keys: csvKeys, Doc: "How CSV is written."},
+		{Name: fieldCSV, Kind: playbook.KindMap, Keys: append(slices.Clone(csvKeys), more...), Doc: "The dialect of CSV."},
 	}
 }
 
@@ -79,7 +80,7 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 		return o, err
 	}
 	if o.Format != "" && o.Format != CSV {
-		return o, tool.ConfigErrorf("step %q: csv says how CSV is written, and format is %s; leave one of them out", in.Step, o.Format)
+		return o, tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, o.Format)
 	}
 	o.Format = CSV
 	return o, nil
@@ -94,7 +95,7 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 	name, value := fieldEncoding, any(encoding)
 	if written := csv[keyEncoding]; written != nil {
 		if encoding != "" && written != encoding {
-			return "", tool.ConfigErrorf("step %q: encoding and csv.encoding differ; leave one of them out", in.Step)
+			return "", tool.ConfigErrorf("step %q: encoding and csv.encoding differ; remove one of them", in.Step)
 		}
 		name, value = fieldCSV+"."+keyEncoding, written
 	}
@@ -105,14 +106,33 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 	return encoding, nil
 }
 
-// RefuseToWrite is an error where a sink has fields that say how something is read.
-func RefuseToWrite(in interpreter.ToolInput) error {
-	for _, name := range []string{fieldCompression, fieldEncoding, fieldCSV} {
+// WriteOptions are what an author says of CSV that is written.
+type WriteOptions struct{ EscapeFormulas bool }
+
+// OfSink reads the options of a sink. Fields that say how something is read are an error.
+func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
+	for _, name := range []string{fieldCompression, fieldEncoding} {
 		if in.Fields[name].Data != nil {
-			return tool.ConfigErrorf("step %q: %s says how a file is read, and this is a sink; leave it out", in.Step, name)
+			return o, tool.ConfigErrorf("step %q: %s applies only when reading, and this is a sink; remove it", in.Step, name)
 		}
 	}
-	return nil
+	written, err := tool.MapField(in, fieldCSV)
+	if err != nil {
+		return o, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		if name != keyFormulas {
+			return o, tool.ConfigErrorf("step %q: csv.%s applies only when reading; a sink has only csv.formulas; remove it", in.Step, name)
+		}
+	}
+	switch written[keyFormulas] {
+	case nil, formulasKept:
+	case formulasEscaped:
+		o.EscapeFormulas = true
+	default:
+		return o, tool.ConfigErrorf("step %q: csv.formulas is %s; it must be keep or escape", in.Step, shown(written[keyFormulas]))
+	}
+	return o, nil
 }
 
 // packedNames are the endings of the names of packed files.

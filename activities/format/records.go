@@ -15,7 +15,7 @@ import (
 var (
 	errOpenQuote  = errors.New("a quoted value does not end")
 	errAfterQuote = errors.New("text follows the closing quote of a value")
-	errBareQuote  = errors.New("a quote occurs within a value that does not begin with one; set csv.quote, which may be none")
+	errBareQuote  = errors.New("there is a quote within a value that does not start with one; set csv.quote, which may be none")
 )
 
 // record is a line of CSV, which has several where values hold line breaks.

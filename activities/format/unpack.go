@@ -25,7 +25,7 @@ var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f
 const maxWindow = 8 << 20
 
 // ErrNotPacked is that of bytes that are not packed as compression says.
-var ErrNotPacked = errors.New("they do not begin like that")
+var ErrNotPacked = errors.New("they do not start like that")
 
 // Unpack is a reader of what is packed, and whether it is. What bounds the reader
 // bounds what is unpacked. Nothing has to be unpacked again: unpacked says that its
@@ -72,7 +72,7 @@ func Zstd(body io.Reader) (io.ReadCloser, error) {
 }
 
 // ErrWindow is that of zstd that would take too much memory to unpack.
-var ErrWindow = fmt.Errorf("zstd with a window of more than %d MiB, as --ultra and --long give, cannot be unpacked", maxWindow>>20)
+var ErrWindow = fmt.Errorf("zstd with a window of more than %d MiB, as made by --ultra or --long, cannot be unpacked", maxWindow>>20)
 
 // Unpackable distinguishes bytes that no other attempt unpacks either.
 func Unpackable(err error) error {

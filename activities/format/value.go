@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -32,7 +33,7 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 		if o.Format == JSONL {
 			return all(lines(content))
 		}
-		return expression.Decode(content)
+		return expression.DecodeExact(content)
 	case CSV:
 		if err := memory.AcquireValue(ctx, o.CSV.estimate(content), what); err != nil {
 			return nil, err
@@ -51,11 +52,13 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 // text, as they would be without a packing.
 func sniffed(ctx context.Context, content []byte, what string, most int) (any, error) {
 	if begin := bytes.TrimSpace(content); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
-		if v, err := (Options{Format: JSON}).Value(ctx, content, what, most); err == nil {
-			return v, nil
+		v, err := (Options{Format: JSON}).Value(ctx, content, what, most)
+		if err == nil || errors.Is(err, expression.ErrInexact) {
+			return v, err
 		}
-		if v, err := (Options{Format: JSONL}).Value(ctx, content, what, most); err == nil {
-			return v, nil
+		v, err = (Options{Format: JSONL}).Value(ctx, content, what, most)
+		if err == nil || errors.Is(err, expression.ErrInexact) {
+			return v, err
 		}
 	}
 	return Options{Format: Text}.Value(ctx, content, what, most)
@@ -82,7 +85,7 @@ func lines(content []byte) iter.Seq2[any, error] {
 			if line = bytes.TrimSpace(line); len(line) == 0 {
 				continue
 			}
-			row, err := expression.Decode(line)
+			row, err := expression.DecodeExact(line)
 			if err != nil {
 				err = &LineError{Line: number, Err: err}
 			}

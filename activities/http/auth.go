@@ -44,8 +44,8 @@ func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 	}
 	login, err := parseLogin(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, tool.ConfigErrorf("connection %q is not one that http can use: it must be https://user:password@host, "+
-			"bearer:TOKEN or header:Name: value, the last two also with the host they are for, as in bearer:TOKEN@https://host", name)
+		return nil, tool.ConfigErrorf("connection %q cannot be used by http: it must be https://user:password@host, "+
+			"bearer:TOKEN or header:Name: value, the last two optionally with their host, as in bearer:TOKEN@https://host", name)
 	}
 	return login, nil
 }
@@ -117,7 +117,7 @@ func isWeb(u *url.URL) bool {
 
 func urlLogin(raw string) (*credentials, error) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" { // neither would be sent
 		return nil, errNoLogin
 	}
 	login := &credentials{base: u}
@@ -149,8 +149,8 @@ func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
 		if tool.SameHost(l.base, target) {
 			return nil
 		}
-		return tool.ConfigErrorf("step %q: connection %q is for %s and its credentials are not sent to %s; "+
-			"use a connection whose host that is, or leave out auth", in.Step, in.Auth, tool.Origin(l.base), tool.Origin(target))
+		return tool.ConfigErrorf("step %q: connection %q is for %s, and its credentials are not sent to %s; "+
+			"use a connection for that host, or remove auth", in.Step, in.Auth, tool.Origin(l.base), tool.Origin(target))
 	}
 	if in.Auth == "" || in.Origin == "" {
 		return nil
@@ -159,8 +159,8 @@ func (l *credentials) permits(in interpreter.ToolInput, target *url.URL) error {
 	if err == nil && tool.SameHost(first, target) {
 		return nil
 	}
-	return tool.ConfigErrorf("step %q: the call began at %s and the credentials of connection %q are not sent to %s; "+
-		"name the host in the connection, as in bearer:TOKEN@https://host, or leave out auth",
+	return tool.ConfigErrorf("step %q: the call started at %s, and the credentials of connection %q are not sent to %s; "+
+		"add the host to the connection, as in bearer:TOKEN@https://host, or remove auth",
 		in.Step, in.Origin, in.Auth, tool.Origin(target))
 }
 
@@ -184,7 +184,7 @@ func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url
 	}
 	target := folder.ResolveReference(&below)
 	if !strings.HasPrefix(target.EscapedPath(), folder.EscapedPath()) {
-		return nil, tool.ConfigErrorf("step %q: url is %q and leads out of %s, where the addresses of connection %q begin; write the whole address",
+		return nil, tool.ConfigErrorf("step %q: url is %q, which is outside %s, the base of connection %q; write the whole URL",
 			in.Step, address.Path, redacted(l.base), in.Auth)
 	}
 	return target, nil

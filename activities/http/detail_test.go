@@ -155,13 +155,13 @@ func TestHTTPBodiesThatAreNoText(t *testing.T) {
 	const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
 	for name, test := range map[string]struct{ contentType, body, says string }{
-		"image":           {"image/png", png, "is no text: image/png, 16 bytes"},
-		"zip":             {"application/zip", "PK\x03\x04\x14\x00\xff", "is no text: application/zip, 7 bytes"},
-		"no type":         {"", "a\xff\xfe\x01", "is no text: "},
-		"octets":          {"application/octet-stream", "a\xff", "is no text: application/octet-stream, 2 bytes"},
-		"nul":             {"text/plain", "a\x00b", "is no text: text/plain, 3 bytes"},
-		"packed tar":      {"application/gzip", tooltest.Gzip("x\x00\x00y"), "is no text: application/gzip, 4 bytes"},
-		"a bomb":          {"application/gzip", tooltest.Gzip(strings.Repeat("a", 2000)), "over the limit of 1000 bytes"},
+		"image":           {"image/png", png, "is not text: image/png, 16 bytes"},
+		"zip":             {"application/zip", "PK\x03\x04\x14\x00\xff", "is not text: application/zip, 7 bytes"},
+		"no type":         {"", "a\xff\xfe\x01", "is not text: "},
+		"octets":          {"application/octet-stream", "a\xff", "is not text: application/octet-stream, 2 bytes"},
+		"nul":             {"text/plain", "a\x00b", "is not text: text/plain, 3 bytes"},
+		"packed tar":      {"application/gzip", tooltest.Gzip("x\x00\x00y"), "is not text: application/gzip, 4 bytes"},
+		"a bomb":          {"application/gzip", tooltest.Gzip(strings.Repeat("a", 2000)), "larger than the limit of 1000 bytes"},
 		"packed and torn": {"application/gzip", tooltest.Gzip(strings.Repeat("abc", 100))[:20], "the body was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestHTTPConnections(t *testing.T) {
 		_, err := tooltest.CallHTTP(t, c, in)
 		object := tooltest.ErrorObject(t, err)
 
-		require.Contains(t, object.Message, fmt.Sprintf("connection %q is not one that http can use: it must be https://user:password@host", name))
+		require.Contains(t, object.Message, fmt.Sprintf("connection %q cannot be used by http: it must be https://user:password@host", name))
 		require.NotContains(t, object.Message, "123456")
 		require.NotContains(t, object.Message, "s3cret")
 		require.True(t, object.Final)
@@ -575,7 +575,7 @@ func TestHTTPLongNumberIsFinal(t *testing.T) {
 	t.Parallel()
 
 	for status, says := range map[int]string{
-		http.StatusOK:         "cannot be taken: at byte 10: the number 9999999999999999999999999999999999999999… has 1000000 digits: a number may have at most 1000",
+		http.StatusOK:         "cannot be represented: at byte 10: the number 9999999999999999999999999999999999999999… has 1000000 digits: a number may have at most 1000",
 		http.StatusBadRequest: "HTTP 400",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -595,6 +595,29 @@ func TestHTTPLongNumberIsFinal(t *testing.T) {
 		if status == http.StatusOK {
 			require.Equal(t, "long_number", object.Type)
 		}
+	}
+}
+
+// TestHTTPInexactJSONIsFinal: JSON of which a value would lose something is refused with its place, in rows too.
+func TestHTTPInexactJSONIsFinal(t *testing.T) {
+	t.Parallel()
+
+	for name, of := range map[string]struct{ kind, body, says string }{
+		"a name twice":         {"application/json", `[{"v": 1, "v": 2}]`, `cannot be represented: the key "v" occurs twice in the object that ends at byte 17`},
+		"half a pair":          {"application/json", `{"v": "\ud83d"}`, `cannot be represented: the text at byte 6 has half of a surrogate pair`},
+		"a name twice in line": {"application/x-ndjson", "{\"v\": 1}\n{\"v\": 1, \"v\": 2}\n", `line 2: the key "v" occurs twice in the object that ends at byte 16`},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", of.kind)
+			fmt.Fprint(w, of.body)
+		}))
+		t.Cleanup(server.Close)
+		_, err := tooltest.CallHTTP(t, activities.Default(), interpreter.ToolInput{
+			Step: "s", Fields: tooltest.Fields(map[string]any{"url": server.URL}),
+		})
+		object := tooltest.ErrorObject(t, err)
+		require.Equal(t, interpreter.ClassFinal, object.Class, name)
+		require.Contains(t, object.Message, of.says, name)
 	}
 }
 

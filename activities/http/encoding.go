@@ -49,7 +49,7 @@ func decoded(response *http.Response) (body io.Reader, done bool, err error) {
 			return nil, false, err
 		}
 		if body == nil {
-			return nil, false, encodingErrorf(response, interpreter.ClassFinal, "has the Content-Encoding %q, which is none of gzip, deflate and zstd; "+
+			return nil, false, encodingErrorf(response, interpreter.ClassFinal, "has the Content-Encoding %q, and only gzip, deflate and zstd are supported; "+
 				"request one of them in headers, as in Accept-Encoding: gzip", tool.CutText(word, maxShownEncoding))
 		}
 		done = true
@@ -91,7 +91,7 @@ func mispacked(response *http.Response, err error) error {
 		return nil
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum),
 		errors.Is(err, zstd.ErrMagicMismatch), errors.As(err, &corrupt):
-		return encodingErrorf(response, interpreter.ClassRetryable, "is not packed as its Content-Encoding says: %w", err)
+		return encodingErrorf(response, interpreter.ClassRetryable, "is not encoded as its Content-Encoding says: %w", err)
 	}
 	return nil
 }

@@ -62,16 +62,16 @@ func TestHTTPContentEncodings(t *testing.T) {
 		"two of them":              {encoding: "deflate, gzip", body: gzipped(t, packed["zlib"])},
 		"identity":                 {encoding: "identity", body: text},
 		"a charset":                {encoding: "utf-8", body: text},
-		"brotli":                   {encoding: "br", body: "\x0b\x04\x80{}xx\x03", wrong: `has the Content-Encoding "br", which is none of gzip, deflate and zstd`},
+		"brotli":                   {encoding: "br", body: "\x0b\x04\x80{}xx\x03", wrong: `has the Content-Encoding "br", and only gzip, deflate and zstd are supported`},
 		"brotli below gzip":        {encoding: "br, x-gzip", body: gzipped(t, "\x0b\x04\x80{}xx\x03"), wrong: `has the Content-Encoding "br"`},
 		"a dictionary":             {encoding: "dcz", body: "x", wrong: `has the Content-Encoding "dcz"`},
-		"said and not done":        {encoding: "gzip", body: text, wrong: "is not packed as its Content-Encoding says: gzip: invalid header"},
-		"deflate and not done":     {encoding: "deflate", body: "\xff\xff\xff", wrong: "is not packed as its Content-Encoding says: flate: corrupt input"},
-		"zstd and not done":        {encoding: "zstd", body: text, wrong: "is not packed as its Content-Encoding says: invalid input: magic number mismatch"},
+		"said and not done":        {encoding: "gzip", body: text, wrong: "is not encoded as its Content-Encoding says: gzip: invalid header"},
+		"deflate and not done":     {encoding: "deflate", body: "\xff\xff\xff", wrong: "is not encoded as its Content-Encoding says: flate: corrupt input"},
+		"zstd and not done":        {encoding: "zstd", body: text, wrong: "is not encoded as its Content-Encoding says: invalid input: magic number mismatch"},
 		"too often":                {encoding: "gzip,gzip,gzip,gzip,gzip", body: text, wrong: "has more than 4 encodings"},
 		"br without a body":        {encoding: "br"},
 		"deflate without a body":   {encoding: "deflate"},
-		"a sum that does not hold": {encoding: "deflate", body: packed["zlib"][:len(packed["zlib"])-1] + "x", wrong: "is not packed as its Content-Encoding says: zlib: invalid checksum"},
+		"a sum that does not hold": {encoding: "deflate", body: packed["zlib"][:len(packed["zlib"])-1] + "x", wrong: "is not encoded as its Content-Encoding says: zlib: invalid checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

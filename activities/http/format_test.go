@@ -90,12 +90,12 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 		typ    string
 		says   string
 	}{
-		"json":             {"{\n]", map[string]any{"format": "json"}, "retryable", "invalid_json", "says it is JSON and is not: not JSON: "},
+		"json":             {"{\n]", map[string]any{"format": "json"}, "retryable", "invalid_json", "is declared as JSON but is not: not JSON: "},
 		"jsonl":            {"{}\n{", map[string]any{"format": "jsonl"}, "retryable", "invalid_jsonl", "cannot be read as JSON Lines: line 2: not JSON"},
 		"csv":              {"a,b\n1", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "cannot be read as CSV: line 2: 1 value, and there are 2 columns"},
 		"not packed":       {"text", map[string]any{"compression": "gzip"}, "final", "compression", "cannot be unpacked: the bytes are not gzip"},
-		"packed, as it is": {tooltest.Gzip("text"), map[string]any{"compression": "none", "format": "text"}, "final", "not_text", "is no text"},
-		"a bomb":           {zstandard(t, strings.Repeat("a", 5000)), nil, "final", "", "is over the limit of 2000 bytes"},
+		"packed, as it is": {tooltest.Gzip("text"), map[string]any{"compression": "none", "format": "text"}, "final", "not_text", "is not text"},
+		"a bomb":           {zstandard(t, strings.Repeat("a", 5000)), nil, "final", "", "is larger than the limit of 2000 bytes"},
 		"torn":             {zstandard(t, strings.Repeat("a", 5000))[:12], nil, "retryable", "eof", "the body was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {

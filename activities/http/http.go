@@ -64,66 +64,65 @@ func newTransport(dial dialFunc) *http.Transport {
 
 // requestFields are what is sent.
 var requestFields = []playbook.Field{
-	{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
-	{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
-	{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
-	{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
-	{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
-	{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
-	{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
+	{Name: "url", Kind: playbook.KindText, Required: true, Doc: "The URL of the request: absolute, or a path if auth names a connection with a host."},
+	{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; for a sink the default is POST."},
+	{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters. They replace parameters of the same name in url; a list repeats the parameter, nil omits it."},
+	{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil omits it."},
+	{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text is sent as it is."},
+	{Name: "form", Kind: playbook.KindMap, Doc: "Form fields, sent as application/x-www-form-urlencoded."},
+	{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, up to 10."},
 }
 
-const doc = `The result is the parsed body, or nil for an empty one: JSON gives the value, JSON
-Lines a list with one value per line, CSV a list of maps of texts by the names of
-the columns, and everything else is text. Its format is the field format, else what
-the content type says, such as text/csv and application/x-ndjson, and where that
-says nothing (none, application/octet-stream, application/gzip), the file's name:
-that of Content-Disposition, else of the url, such as orders.jsonl.gz. Packed bytes
-without such a name are JSON, JSON Lines or text, whichever they are. Files packed
-by gzip and zstd are unpacked; limits hold on what comes out. What is not of its
-format is an error of type invalid_json, invalid_jsonl or invalid_csv with the line.
+const doc = `The result is the parsed body, or nil if the body is empty. JSON gives its value, JSON
+Lines a list with one value per line, CSV a list of maps from column names to texts,
+and everything else is text. The field format decides; without it the content type
+decides, such as text/csv or application/x-ndjson. If the content type says nothing
+(none, application/octet-stream, application/gzip), the file's name decides: that of
+Content-Disposition, else that of the url, such as orders.jsonl.gz. Compressed bytes
+without such a name are recognized as JSON, JSON Lines or text. Files compressed with
+gzip or zstd are unpacked; size limits apply to the unpacked bytes. A body that is not
+in its format is an error of type invalid_json, invalid_jsonl or invalid_csv, with the
+line.
 
-Bytes that are UTF-8 are read as such, whatever charset is said of them. Others are
-in that of their byte order mark, else of the field encoding, else of the content
-type; a byte that is no text there is a final error of type charset with its place.
-Bytes that say they are no text, or hold a NUL, are a final error of type not_text
-that says what came. Status,
-headers, links and the final URL are in the envelope's meta: at most 100 headers of
-8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
-8 KiB is a final error of type link.
+Valid UTF-8 is read as UTF-8, whatever charset is declared. Other bytes are read in
+the charset of their byte order mark, else of the field encoding, else of the content
+type; a byte that is invalid in it is a final error of type charset, with its position.
+A body that is declared as binary, or contains a NUL, is a final error of type not_text.
+Status, headers, links and the final URL are in the envelope's meta: at most 100
+headers of 8 KiB each and 32 KiB in all, and as many links. A link to the next page
+that is longer than 8 KiB is a final error of type link.
 
-A status of 400 or more is an error of kind http with the status, the headers,
-what Retry-After or a spent rate limit says, and the body. A request that gets
-no answer is an error of kind connection, with type econnrefused, econnreset,
+A status of 400 or more is an error of kind http. It has the status, the headers and
+the body, and the wait that Retry-After or an exhausted rate limit asks for. A request
+without a response is an error of kind connection, of type econnrefused, econnreset,
 dns, tls or eof.
 
-An attempt sends its request once, whatever the method, and each redirect once:
-what breaks on its way is an error, and retry decides. Connections are kept
-alive; one that the server has closed before anything was sent is replaced. The
-same goes for HTTP/2, where a server may also turn a request away (GOAWAY,
+An attempt sends its request once, whatever the method, and follows each redirect
+once. A broken connection is an error, and retry decides what happens next. Connections
+are kept alive; one that the server has closed before anything was sent is replaced.
+The same applies to HTTP/2. There, a server may also refuse a request (GOAWAY,
 REFUSED_STREAM), which is an error of kind connection without a type.
 
-With auth the URL of the connection is https://user:password@host for basic
-authentication, bearer:TOKEN, or header:Name: value, the last two also with the
-host they are for: bearer:TOKEN@https://host. Or it is an OAuth 2.0 client, whose
-tokens the worker fetches; a request that is answered 401 is then sent once more
-with a new token, within the attempt. A connection with a host lends its
-credentials to that host only, and url may then be a path. Without a host they
-are for that of the call's first request. A page elsewhere, or a step from https
-to http, is a final error.
+With auth, the connection is https://user:password@host for basic authentication,
+bearer:TOKEN, or header:Name: value. The last two may name their host, as in
+bearer:TOKEN@https://host. A connection can also be an OAuth 2.0 client, whose tokens
+the worker fetches; a request that gets a 401 is then sent once more with a new token,
+within the same attempt. Credentials of a connection with a host are sent to that host
+only, and url may then be a path. Without a host, they are sent to the host of the
+call's first request. A page on another host, or a step from https to http, is a final
+error.
 
-A redirect of GET and HEAD is followed, at most 10 times; 307 and 308 repeat any
-request, and a 303 continues with GET. A 301 or 302 that answers another method would
-lose the body on its way: it is a final error of type redirect with both addresses.
+Redirects of GET and HEAD are followed, up to 10 times; 307 and 308 repeat any
+request, and 303 continues with GET. A 301 or 302 in response to another method would
+lose the body, so it is a final error of type redirect, with both addresses.
 
-A redirect to another host, port or scheme, and so from https to http, is
-followed with method and URL alone: no credentials, no headers of the author, no
-Idempotency-Key, no Referer, also if it leads back. One that would send a body
-there is a final error of type redirects, as is one to another scheme than http
-and https.
+A redirect to another host, port or scheme (also from https to http) is followed with
+method and URL alone: without credentials, the author's headers, Idempotency-Key or
+Referer, even if it leads back. It is a final error of type redirects if it would send
+a body, or leads to a scheme other than http and https.
 
-As a sink the tool sends one POST with args, else the result, as its body.
-The server recognises a repeated write by the header Idempotency-Key.`
+As a sink, the tool sends one POST with args, else the result, as its body. The header
+Idempotency-Key lets the server recognize a repeated write.`
 
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec {
@@ -137,7 +136,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Example: `step: fetch
 tool: http
 url: "{{ workload.api }}/patients"
-params: {page: 1, page_size: 10}
+params: {status: [open, late], year: 2026}
 headers: {Accept: application/json}
 `,
 	}
@@ -262,19 +261,19 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return redirectErrorf(typeRedirects, "stopped after 10 redirects from %s", requestPath(out.request))
 	}
 	if before := via[len(via)-1]; drops(before, next.Response) {
-		return redirectErrorf(typeRedirect, "%s is answered by a redirect (HTTP %d) to %s, which would be followed by a GET without the body; "+
-			"name that address in url", requestPath(before), next.Response.StatusCode, redacted(next.URL))
+		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) to %s, which would be followed with a GET without the body; "+
+			"use that URL", requestPath(before), next.Response.StatusCode, redacted(next.URL))
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
-		return redirectErrorf(typeRedirects, "the redirect from %s leads to no web address (%s); only http and https are followed",
+		return redirectErrorf(typeRedirects, "the redirect from %s leads to a URL that is not http or https (%s)",
 			requestPath(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
 	}
 	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
-		return redirectErrorf(typeRedirects, "the redirect sends the body on from %s to %s, where it is not sent; "+
-			"if it is meant for that host, name it in url", requestPath(out.request), tool.Origin(next.URL))
+		return redirectErrorf(typeRedirects, "the redirect would send the body from %s to %s, which is not done; "+
+			"if it is meant for that host, use it in url", requestPath(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
 	return nil
@@ -294,7 +293,7 @@ func (out *outgoing) unfollowed(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		if out.follow && response.Header.Get("Location") == "" {
-			return redirectErrorf(typeRedirect, "%s is answered by a redirect (HTTP %d) that names no address", requestPath(response.Request), response.StatusCode)
+			return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) without a location", requestPath(response.Request), response.StatusCode)
 		}
 	}
 	return nil

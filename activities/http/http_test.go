@@ -55,9 +55,9 @@ func TestHTTPConforms(t *testing.T) {
 			fails("403 told to wait", "/status/403?retry_after=1", "http", "rate_limited", "", 403, "HTTP 403"),
 			fails("cut short", "/truncated", "connection", "retryable", "eof", 0, "the body was cut short"),
 			fails("dropped", "/drop?key=s3cretquery", "connection", "retryable", "eof", 0, "GET http://127.0.0.1"),
-			fails("not JSON", "/not-json", "http", "retryable", "invalid_json", 200, "says it is JSON and is not"),
-			fails("too large", "/body?bytes=1100000", "payload_too_large", "final", "", 0, "over the limit of 1048576 bytes"),
-			fails("too large unpacked", "/body?bytes=3000000&gzip=1", "payload_too_large", "final", "", 0, "over the limit of 1048576 bytes"),
+			fails("not JSON", "/not-json", "http", "retryable", "invalid_json", 200, "is declared as JSON but is not"),
+			fails("too large", "/body?bytes=1100000", "payload_too_large", "final", "", 0, "larger than the limit of 1048576 bytes"),
+			fails("too large unpacked", "/body?bytes=3000000&gzip=1", "payload_too_large", "final", "", 0, "larger than the limit of 1048576 bytes"),
 			{
 				Name: "refused", Input: tooltest.Input(map[string]any{"url": closed.URL + "/x?token=s3crettoken"}),
 				Kind: "connection", Class: "retryable", Type: "econnrefused", Says: "GET " + closed.URL + "/x?token=***: dial tcp",
@@ -93,7 +93,7 @@ func TestHTTPConforms(t *testing.T) {
 				Name: "line break in a header", Input: tooltest.Input(map[string]any{
 					"url": url + "/echo", "headers": map[string]any{"X-A": "a\r\nX-B: s3crettoken"},
 				}),
-				Kind: "tool", Class: "final", Says: "headers.X-A holds a line break",
+				Kind: "tool", Class: "final", Says: "headers.X-A contains a line break",
 			},
 		},
 		Write: &tooltest.WriteCase{

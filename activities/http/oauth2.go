@@ -104,7 +104,7 @@ var oauth2Words = []string{"token_url", "client_id", "client_secret", "scopes", 
 func refuseUnknownWords(_ *oauth2Client, settings map[string]any) error {
 	for name := range settings {
 		if !slices.Contains(oauth2Words, name) {
-			return errors.New("has a word that oauth2 does not know; it knows " + strings.Join(oauth2Words, ", "))
+			return errors.New("has a key that oauth2 does not have; its keys are " + strings.Join(oauth2Words, ", "))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // errTurnedAway is the failure of a request that an HTTP/2 server has not
 // taken: it reset the stream, or let the connection go.
-var errTurnedAway = errors.New("the server turned the request away")
+var errTurnedAway = errors.New("the server refused the request")
 
 // onceTransport sends each request of one attempt once. net/http sends again
 // by itself what broke on a kept-alive connection, on one connection after the
@@ -135,7 +135,7 @@ func (s *sending) broke() error {
 			cause = *err
 		}
 	}
-	return fmt.Errorf("the connection broke before the answer came: %w", cause)
+	return fmt.Errorf("the connection broke before the response arrived: %w", cause)
 }
 
 // wire is a network connection that knows how much was written to it, and

@@ -63,10 +63,10 @@ func TestHTTPCredentialsGoToTheHostOfTheFirstRequest(t *testing.T) {
 
 				require.True(t, object.Final, "%s to %s", origin, target)
 				require.Equal(t, interpreter.ClassFinal, object.Class)
-				require.Contains(t, object.Message, "the call began at "+origin)
+				require.Contains(t, object.Message, "the call started at "+origin)
 				require.Contains(t, object.Message, "are not sent to "+target)
-				require.Contains(t, object.Message, "name the host in the connection")
-				require.Contains(t, object.Message, "leave out auth")
+				require.Contains(t, object.Message, "add the host to the connection")
+				require.Contains(t, object.Message, "remove auth")
 				require.NotContains(t, object.Message, canary)
 				require.NotContains(t, object.Message, canaryQuery)
 			}
@@ -104,7 +104,7 @@ func TestHTTPConnectionsNameTheirHost(t *testing.T) {
 
 		object := tooltest.ErrorObject(t, send(name, other.URL+"/x", other.URL))
 		require.True(t, object.Final)
-		require.Contains(t, object.Message, fmt.Sprintf("connection %q is for %s and its credentials are not sent to %s", name, home.URL, other.URL))
+		require.Contains(t, object.Message, fmt.Sprintf("connection %q is for %s, and its credentials are not sent to %s", name, home.URL, other.URL))
 		require.NotContains(t, object.Message, canary)
 	}
 
@@ -125,7 +125,7 @@ func TestHTTPConnectionsWithADoubtfulHostAreRefused(t *testing.T) {
 
 	for _, raw := range []string{
 		"bearer:" + canary + "@https://", "bearer:" + canary + "@https://ana:pw@api.test", "bearer:@https://api.test",
-		"bearer:" + canary + "@http://api.test?x=1", "header:X: " + canary + "@https://a b", "header:X:@https://api.test",
+		"bearer:" + canary + "@http://api.test?x=1", "header:X: " + canary + "@https://a b", "header:X:@https://api.test", "https://api.test?key=" + canary, "https://ann:" + canary + "@api.test/v1?x=1", "https://api.test/#" + canary,
 		"bearer:" + canary + "@HTTPS://api.test#x",
 	} {
 		c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": raw}})
@@ -135,7 +135,7 @@ func TestHTTPConnectionsWithADoubtfulHostAreRefused(t *testing.T) {
 		object := tooltest.ErrorObject(t, err)
 
 		require.True(t, object.Final, raw)
-		require.Contains(t, object.Message, "is not one that http can use", raw)
+		require.Contains(t, object.Message, "cannot be used by http", raw)
 		require.NotContains(t, object.Message, canary)
 	}
 
@@ -181,13 +181,13 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 					if status < 303 {
 						object := tooltest.ErrorObject(t, err)
 						require.Equal(t, "redirect", object.Type)
-						require.Contains(t, object.Message, "POST "+first.URL+"/ is answered by a redirect")
+						require.Contains(t, object.Message, "POST "+first.URL+"/ redirects (HTTP ")
 						require.NotContains(t, object.Message, "canary")
 						require.Len(t, other.Received(), 1)
 					} else if status >= 307 {
 						object := tooltest.ErrorObject(t, err)
 						require.Equal(t, []any{interpreter.KindHTTP, interpreter.ClassFinal, "redirects"}, []any{object.Kind, object.Class, object.Type})
-						require.Contains(t, object.Message, "sends the body on from POST "+first.URL+"/ to "+other.URL)
+						require.Contains(t, object.Message, "would send the body from POST "+first.URL+"/ to "+other.URL)
 						require.NotContains(t, object.Message, "canary")
 						require.Len(t, other.Received(), 1)
 					} else {
@@ -272,7 +272,7 @@ func TestHTTPRedirectsToOtherSchemesAreFinal(t *testing.T) {
 		object := tooltest.ErrorObject(t, err)
 
 		require.Equal(t, []any{interpreter.KindHTTP, interpreter.ClassFinal, "redirects"}, []any{object.Kind, object.Class, object.Type}, location)
-		require.Contains(t, object.Message, "only http and https are followed")
+		require.Contains(t, object.Message, "a URL that is not http or https")
 		require.NotContains(t, object.Message, canary)
 	}
 }

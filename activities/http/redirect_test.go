@@ -40,8 +40,8 @@ func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 					}
 					object := tooltest.ErrorObject(t, err)
 					require.Equal(t, []any{interpreter.ClassFinal, "redirect"}, []any{object.Class, object.Type})
-					require.Equal(t, fmt.Sprintf("%s %s/here is answered by a redirect (HTTP %d) to %s/there, which would be followed by a GET without the body; "+
-						"name that address in url", method, server.URL, status, server.URL), object.Message)
+					require.Equal(t, fmt.Sprintf("%s %s/here redirects (HTTP %d) to %s/there, which would be followed with a GET without the body; "+
+						"use that URL", method, server.URL, status, server.URL), object.Message)
 					require.Empty(t, received())
 				})
 			}
@@ -130,7 +130,7 @@ func TestHTTPAddressesBelowAConnection(t *testing.T) {
 			before := len(server.Received())
 			_, err := tooltest.CallHTTP(t, c, in)
 			if test.want == "" {
-				require.ErrorContains(t, err, "leads out of "+server.URL+"/base/v3", "%s %+v", name, test)
+				require.ErrorContains(t, err, "which is outside "+server.URL+"/base/v3", "%s %+v", name, test)
 				require.Len(t, server.Received(), before)
 				continue
 			}

@@ -134,11 +134,11 @@ func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string
 			return tool.ConfigErrorf("step %q: %w", in.Step, err)
 		}
 		if !httpguts.ValidHeaderFieldName(name) {
-			return tool.ConfigErrorf("step %q: %q is no name of a header", in.Step, name)
+			return tool.ConfigErrorf("step %q: %q is not the name of a header", in.Step, name)
 		}
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
-				return tool.ConfigErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
+				return tool.ConfigErrorf("step %q: headers.%s contains a line break or another control character", in.Step, name)
 			}
 			sent.Header.Add(name, value)
 		}

@@ -42,7 +42,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	var waited *memory.WaitError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
-		return interpreter.ToolResult{}, tool.TooLargef("the body from %s is over the limit of %d bytes",
+		return interpreter.ToolResult{}, tool.TooLargef("the body from %s is larger than the limit of %d bytes",
 			requestLine(response.Request), t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return interpreter.ToolResult{}, err
@@ -163,7 +163,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	return nil, invalid(response, body, options.Format, what, err)
 }
 
-// typeInvalid begins the type of the error of a body that is not of its format.
+// typeInvalid is the prefix of error types for a body that cannot be read in its format: invalid_json.
 const typeInvalid = "invalid_"
 
 // formatNames are the formats as people call them.
@@ -178,11 +178,15 @@ func invalid(response *http.Response, body []byte, as, what string, err error) e
 		Headers: flatHeaders(response.Header), Err: err,
 	}
 	if as == format.JSON {
-		e.Message = fmt.Sprintf("%s says it is JSON and is not: %s", what, err)
+		e.Message = fmt.Sprintf("%s is declared as JSON but is not: %s", what, err)
 	}
-	if errors.Is(err, expression.ErrLongNumber) {
+	switch {
+	case errors.Is(err, expression.ErrLongNumber):
 		e.Class, e.Type = interpreter.ClassFinal, typeLongNumber
-		e.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
+		e.Message = fmt.Sprintf("the JSON of %s cannot be represented: %s", what, err)
+	case errors.Is(err, expression.ErrInexact):
+		e.Class = interpreter.ClassFinal // it is whole, and would be the same again
+		e.Message = fmt.Sprintf("the JSON of %s cannot be represented: %s", what, err)
 	}
 	if format.IsText(body) {
 		e.Body = leadingText(body)
@@ -214,7 +218,7 @@ const typeNotText = "not_text"
 func notText(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
-		Message: fmt.Sprintf("the body from %s is no text: %s, %d bytes%s",
+		Message: fmt.Sprintf("the body from %s is not text: %s, %d bytes%s",
 			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body), where),
 	}
 }
@@ -247,11 +251,17 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		readable := format.IsText(body) || saysText(response) || formatOfError(response) == format.JSON
 		// What is only shown may have replacement characters.
 		if text := strings.ToValidUTF8(leadingText(body), "\uFFFD"); text != "" && readable && format.IsText([]byte(text)) {
+			if len(body) >= maxErrorRead {
+				text += unreadRest
+			}
 			e.Body = text
 		}
 	}
 	return e
 }
+
+// unreadRest ends the text of an answer that failed and is longer than what is read of it.
+var unreadRest = fmt.Sprintf("\n… the answer has more than %d bytes, and the rest was not read …", maxErrorRead)
 
 // formatOfError is the format of an answer that failed.
 func formatOfError(response *http.Response) string {

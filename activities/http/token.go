@@ -220,12 +220,12 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	if errors.Is(err, errNoBearer) {
 		return &tool.Error{
 			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken,
-			Message: where + " gave a token of another type than bearer, which cannot be used",
+			Message: where + " returned a token of a type other than bearer, which cannot be used",
 		}
 	}
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
-		Message: where + " gave no token: its answer must be JSON with access_token",
+		Message: where + " returned no token: its response must be JSON with access_token",
 	}
 }
 
@@ -236,7 +236,7 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	status := refused.Response.StatusCode
 	headers := flatHeaders(refused.Response.Header)
 	e := &tool.Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
-	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
+	e.Message = fmt.Sprintf("%s returned HTTP %d", where, status)
 	if errorCode.MatchString(refused.ErrorCode) {
 		e.Message += " (" + refused.ErrorCode + ")"
 	}

@@ -320,19 +320,19 @@ func TestOAuth2FailuresOfTheTokenEndpoint(t *testing.T) {
 			says   string
 			status int
 		}{
-			"invalid client": {echo(401, `{"error": "invalid_client", "error_description": "SENT"}`), "http", "final", "answered HTTP 401 (invalid_client)", 401},
-			"odd code":       {echo(400, `{"error": "SENT"}`), "http", "final", "answered HTTP 400", 400},
-			"no JSON":        {echo(500, `SENT`), "http", "retryable", "answered HTTP 500", 500},
+			"invalid client": {echo(401, `{"error": "invalid_client", "error_description": "SENT"}`), "http", "final", "returned HTTP 401 (invalid_client)", 401},
+			"odd code":       {echo(400, `{"error": "SENT"}`), "http", "final", "returned HTTP 400", 400},
+			"no JSON":        {echo(500, `SENT`), "http", "retryable", "returned HTTP 500", 500},
 			"told to wait": {func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Retry-After", "7")
 				echo(429, `{}`)(w, r)
-			}, "http", "rate_limited", "answered HTTP 429", 429},
-			"redirect":        {tooltest.RedirectTo(307, func() string { return other.URL }), "http", "final", "answered HTTP 307", 307},
-			"an error as 200": {echo(200, `{"error": "SENT", "access_token": "canary-5ecret"}`), "http", "final", "answered HTTP 200", 200},
-			"garbage":         {echo(200, `{"access_token": canary-5ecret`), "http", "retryable", "gave no token", 0},
-			"no token":        {echo(200, `{"accessToken": "canary-5ecret"}`), "http", "retryable", "gave no token", 0},
-			"a line break":    {echo(200, `{"access_token": "canary-5ecret\r\nX: y"}`), "http", "retryable", "gave no token", 0},
-			"long":            {echo(200, `{"access_token": "`+strings.Repeat("canary-5ecret", 4000)+`"}`), "http", "retryable", "gave no token", 0},
+			}, "http", "rate_limited", "returned HTTP 429", 429},
+			"redirect":        {tooltest.RedirectTo(307, func() string { return other.URL }), "http", "final", "returned HTTP 307", 307},
+			"an error as 200": {echo(200, `{"error": "SENT", "access_token": "canary-5ecret"}`), "http", "final", "returned HTTP 200", 200},
+			"garbage":         {echo(200, `{"access_token": canary-5ecret`), "http", "retryable", "returned no token", 0},
+			"no token":        {echo(200, `{"accessToken": "canary-5ecret"}`), "http", "retryable", "returned no token", 0},
+			"a line break":    {echo(200, `{"access_token": "canary-5ecret\r\nX: y"}`), "http", "retryable", "returned no token", 0},
+			"long":            {echo(200, `{"access_token": "`+strings.Repeat("canary-5ecret", 4000)+`"}`), "http", "retryable", "returned no token", 0},
 			"long error": {
 				echo(400, `{"error": "invalid_scope", "error_description": "`+strings.Repeat("words ", 100_000)+`"}`), "http", "final", "(invalid_scope)", 400,
 			},
@@ -441,7 +441,7 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 		}
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, []string{"final", "token"}, []string{string(object.Class), object.Type}, kind)
-		require.Contains(t, object.Message, "of another type than bearer")
+		require.Contains(t, object.Message, "of a type other than bearer")
 		require.Empty(t, api.Received(), kind)
 	}
 }
@@ -556,8 +556,8 @@ func TestOAuth2IsForHTTPAlone(t *testing.T) {
 	c := withTokens(t, i.connection(nil))
 
 	for tool, says := range map[string]string{
-		"postgres": `connection "api" is an OAuth 2.0 client, which http can use and postgres cannot`,
-		"sqlite":   `connection "api" is an OAuth 2.0 client, which http can use and sqlite cannot`,
+		"postgres": `connection "api" is an OAuth 2.0 client, which only http can use, not postgres`,
+		"sqlite":   `connection "api" is an OAuth 2.0 client, which only http can use, not sqlite`,
 	} {
 		in := interpreter.ToolInput{Auth: "api", Fields: tooltest.Fields(map[string]any{"statement": "SELECT 1"})}
 		_, err := tooltest.Call(t, c, tool, tool, in)
@@ -587,7 +587,7 @@ func TestConnectionText(t *testing.T) {
 		"as oauth2.host, such as":           good("host", "https://ana:"+canary+"@api.test"),
 		"must have text as oauth2.audience": good("audience", []any{canary}),
 		"as oauth2.scopes":                  good("scopes", []any{1}),
-		"a word that oauth2 does not know; it knows token_url, client_id, client_secret, scopes, audience, host": good(canary, canary),
+		"a key that oauth2 does not have; its keys are token_url, client_id, client_secret, scopes, audience, host": good(canary, canary),
 	} {
 		text, err := httptool.ConnectionText(entry)
 		if says == "" {

@@ -228,7 +228,7 @@ func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	case l == nil:
 		return nil
 	case bytes > l.memory.total:
-		return tool.TooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
+		return tool.TooLargef("%s would need %d bytes of memory, and this worker has %d (%s); request less at a time",
 			what, bytes, l.memory.total, Variable)
 	}
 	if bytes > pageBytes {
@@ -246,7 +246,7 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	}
 	estimate := estimateJSON(body)
 	if estimate.least > most {
-		return tool.TooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
+		return tool.TooLargef("%s: the result of one attempt has %d bytes of JSON or more, the limit is %d; request less at a time", what, estimate.least, most)
 	}
 	return AcquireValue(ctx, estimate.bytes, what)
 }
@@ -265,7 +265,7 @@ func (r *RowCounter) Add(ctx context.Context, values, bytes int) error {
 	r.bytes += MapBytes + int64(values)*EntryBytes + int64(bytes)
 	switch most := l.memory.total / share; {
 	case r.bytes > most:
-		return tool.TooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
+		return tool.TooLargef("the result needs more than %d bytes of memory, half of what this worker has (%s); select fewer columns, or page with LIMIT",
 			most, Variable)
 	case r.bytes > pageBytes:
 		return AcquireValue(ctx, most, "the result")
@@ -274,7 +274,7 @@ func (r *RowCounter) Add(ctx context.Context, values, bytes int) error {
 }
 
 // ErrTooLarge stops the reading of a body that is over the limit.
-var ErrTooLarge = errors.New("the body is over the limit")
+var ErrTooLarge = errors.New("the body is larger than the limit")
 
 // ReadAll reads what is most bytes long, or limit bytes where it turns out to be
 // longer.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,8 +25,20 @@ const atOnceBytes = 1 << 20
 // errNotAtOnce says that nothing was sent.
 var errNotAtOnce = errors.New("made step by step")
 
-// plannedTable is a table in no transaction: what needs the server is not done at once.
-type plannedTable struct{ *tableTx }
+// plannedTable is a table in no transaction, of which only the columns that the session remembers are known: what needs the
+// server is not done at once. It embeds nothing, so that a new method of SchemaTx has to be answered here.
+type plannedTable struct{ table *tableTx }
+
+func (plannedTable) Dialect() *sqltool.Dialect { return dialect }
+
+func (plannedTable) Exec(context.Context, string, ...any) (int64, error) { return 0, errNotAtOnce }
+
+func (p plannedTable) Columns(_ context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
+	if columns, is := p.table.remembered(w); is {
+		return columns, nil
+	}
+	return nil, errNotAtOnce
+}
 
 func (plannedTable) Change(context.Context, *sqltool.TableWrite, func() error) error {
 	return errNotAtOnce
@@ -45,11 +56,11 @@ func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column
 // an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
+	if w.Staged() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
 		return result, errNotAtOnce
 	}
-	table := plannedTable{&tableTx{session: session}}
-	settled, err := sqltool.Settle(ctx, table, w)
+	table := &tableTx{session: session}
+	settled, err := sqltool.Settle(ctx, plannedTable{table}, w)
 	if err != nil || !settled.IsPlain() || settled.Repeats() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.Lacking()) > 0 {
 		return result, errNotAtOnce
 	}
@@ -178,9 +189,9 @@ type assembledStatement struct {
 
 const mostAssembled = 16
 
-// queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
-// state, and none of its rows is known. first is what else has to hold. follows says that they fail as well unless all of its rows
-// are behind those that are known, which needs no search for them.
+// queueLedger adds to a batch what records the write in the ledger and moves its state. The statements fail, and with them the
+// batch, if the write was made before, if its call does not hold the state, or if one of its rows is known. first has further
+// conditions. follows reports that the statements also fail unless each row lies behind all known ones, which is quicker to check.
 func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, session *session) (follows bool, err error) {
 	if w.Note != nil {
 		if w.Note.Forget > 0 {
@@ -211,6 +222,9 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 		for i := range chunks {
 			requireUnknown(first, &chunks[i])
 		}
+	}
+	if counts := w.Met(); len(counts) > 0 {
+		first.also("met", addSeen, byteaArray(counts))
 	}
 	batch.Queue(first.text(&session.assembled), first.args...)
 	for i := range chunks {

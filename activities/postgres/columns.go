@@ -61,8 +61,8 @@ func (t *target) refuseForeign(w *sqltool.TableWrite) error {
 	if !t.foreign {
 		return nil
 	}
-	return tool.Errorf("%s is a foreign table, or has a partition that is one: another server has its rows and commits them apart from the ledger of this one, "+
-		"so they could be written twice; write to that server with a connection of its own", w.Shown)
+	return tool.Errorf("%s is a foreign table, or has a foreign partition: another server commits its rows separately from the ledger, "+
+		"so they could be written twice; write to that server with a separate connection", w.Shown)
 }
 
 // formsOf are the forms of columns, nil where one has none.
@@ -100,20 +100,17 @@ const tableVersion = `SELECT coalesce((SELECT c.oid::text || ' ' || c.xmin::text
 // errChanged rolls a write back that was planned for a table which has changed since.
 var errChanged = errors.New("the table has changed")
 
-// Columns are the table's columns in order, none if there is no such table. What the session remembers
-// of the first table has to be checked before anything is written.
+// Columns are the table's columns in order, none if there is no such table.
 func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
-	name, isFirst := w.QuotedTable(), !t.described
+	if columns, is := t.remembered(w); is {
+		return columns, nil
+	}
+	name := w.QuotedTable()
 	t.described, t.unchecked = true, ""
+	columns, version, err := t.describe(ctx, name)
 	if t.session == nil || w.Staged() {
-		columns, _, err := t.describe(ctx, name)
 		return columns, cmp.Or(err, t.target.refuseForeign(w))
 	}
-	if known, is := t.session.tables[name]; is && isFirst && time.Now().Before(known.until) {
-		t.target, t.unchecked = known.target, known.version
-		return slices.Clone(known.columns), nil
-	}
-	columns, version, err := t.describe(ctx, name)
 	if err = cmp.Or(err, t.target.refuseForeign(w)); err != nil || version == "" {
 		return columns, err
 	}
@@ -122,6 +119,20 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool
 	}
 	t.session.tables[name] = tableDescription{version, slices.Clone(columns), t.target, time.Now().Add(descriptionKept)}
 	return columns, nil
+}
+
+// remembered are the columns as the session remembers them, for the first table of a write. They have to be checked before
+// anything is written.
+func (t *tableTx) remembered(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {
+	if t.session == nil || t.described || w.Staged() {
+		return nil, false
+	}
+	known, is := t.session.tables[w.QuotedTable()]
+	if !is || !time.Now().Before(known.until) {
+		return nil, false
+	}
+	t.described, t.target, t.unchecked = true, known.target, known.version
+	return slices.Clone(known.columns), true
 }
 
 // check has the write rolled back if the table is not as the session remembers it.

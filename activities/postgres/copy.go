@@ -174,7 +174,7 @@ func refuseNUL(w *sqltool.TableWrite) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
-				return &unsendableError{tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep",
+				return &unsendableError{tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
 					w.Number(i), w.Shown, name), name}
 			}
 		}

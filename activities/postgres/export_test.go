@@ -1,4 +1,11 @@
 package postgres
 
+import "reprise/activities/sqltool"
+
 // NotOlder is for tests.
 var NotOlder = notOlder
+
+// NameLock is the advisory lock of a table's name.
+func NameLock(table string) (class, name int32) {
+	return tableLock, lockName(&sqltool.TableWrite{Table: []string{table}})
+}

@@ -33,6 +33,9 @@ func enterLedger(
 		entry.batch.Queue(tableVersion, w.QuotedTable()).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	}
 	chunks := w.Seen()
+	if w.IsCounted() { // once the state is held
+		chunks = nil
+	}
 	entry.allNew = allNew && len(chunks) == 1
 	entry.queueNote()
 	if err := entry.queueState(chunks); err != nil {
@@ -58,8 +61,25 @@ func enterLedger(
 	case !entry.held:
 		return result, nil, false, sqltool.NotHeld(ctx, stateTx{tx}, w.State)
 	}
-	rest, err = entry.unseen(ctx, tx, chunks)
+	if w.IsCounted() {
+		rest, err = entry.counted(ctx, tx)
+	} else {
+		rest, err = entry.unseen(ctx, tx, chunks, 1)
+	}
 	return result, rest, false, err
+}
+
+// counted counts the rows, and leaves out those that are known.
+func (e *entry) counted(ctx context.Context, tx pgx.Tx) (rest *sqltool.TableWrite, err error) {
+	if e.write, err = e.write.CountRows(ctx, stateTx{tx}); err != nil {
+		return nil, err
+	}
+	if counts := e.write.Met(); len(counts) > 0 {
+		if _, err := tx.Exec(ctx, addSeen, byteaArray(counts)); err != nil {
+			return nil, err
+		}
+	}
+	return e.unseen(ctx, tx, e.write.Seen(), 0)
 }
 
 // writtenBefore is the result of a write that was made before.
@@ -70,7 +90,7 @@ func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite) (resul
 	if err := row.Scan(&before.Fingerprint, &before.Rows); err != nil {
 		return result, err
 	}
-	return sqltool.RowsAffected(before.Rows), w.Check(before)
+	return w.WrittenBefore(before.Rows), w.Check(before)
 }
 
 var (
@@ -240,9 +260,9 @@ func byteaArray(values [][]byte) string {
 	return string(append(literal, '}'))
 }
 
-// unseen looks the other chunks up, and leaves out the rows that are known.
-func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup) (*sqltool.TableWrite, error) {
-	for i := 1; i < len(chunks); i++ {
+// unseen looks the chunks from one on up, and leaves out the rows that are known.
+func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup, from int) (*sqltool.TableWrite, error) {
+	for i := from; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
 		e.queueSeen(&chunks[i])
 		if err := tx.SendBatch(ctx, e.batch).Close(); err != nil {

@@ -12,9 +12,8 @@ import (
 	"reprise/interpreter"
 )
 
-// tableLock is the part of the advisory locks that is the same for all tables by whose names writes are locked. A write shares
-// that of its table; who reads the table as a whole, and publishes it, has it alone for a moment, so that a write either is
-// over by then, or finds the table to which it has to add what it writes.
+// tableLock is the part of the advisory locks that is the same for all tables by whose names writes are locked: sqltool.ErrShared says
+// which of them share a name, and which have it alone.
 const tableLock = 0x7265706e
 
 // lockName is the other part, of a table.
@@ -29,8 +28,8 @@ const shareTable = "SELECT pg_advisory_xact_lock_shared($1::int, $2::int)"
 
 // beginOf begins the transaction of a write. It reads what others have committed, whatever is usual in the database, as it waits
 // for them.
-func beginOf(w *sqltool.TableWrite) string {
-	if w.Alone() {
+func beginOf(w *sqltool.TableWrite, alone bool) string {
+	if alone {
 		return beginCommitted
 	}
 	return beginCommitted + "; SELECT pg_advisory_xact_lock_shared(" + strconv.Itoa(tableLock) + ", " + strconv.Itoa(int(lockName(w))) + ")"
@@ -38,7 +37,7 @@ func beginOf(w *sqltool.TableWrite) string {
 
 // lockAlone has the write alone use its table, where it needs that.
 func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
-	if !w.Alone() {
+	if !t.alone {
 		return nil
 	}
 	if w.Begins() { // each iteration of a loop does
@@ -98,8 +97,8 @@ func untrusted(table, owner string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Type: "ledger_owner",
 		Message: "table " + strconv.Quote(table) + " belongs to role " + strconv.Quote(owner) + ", which is neither the user of the connection, nor a role of its, nor the owner of the database, " +
-			"so it is not used: its triggers would run with the rights of the connection. If the role is yours, give the table to the user with ALTER TABLE … OWNER TO, " +
-			"or make the user a member of the role; if not, drop the table, and it is made again",
+			"so it is not used: its triggers would run with the rights of the connection. If the role is yours, transfer the table to the user with ALTER TABLE … OWNER TO, " +
+			"or make the user a member of the role; if not, drop the table, and it is created again",
 	}
 }
 

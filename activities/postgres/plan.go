@@ -76,7 +76,7 @@ func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
 	}
 	switch {
 	case !exists && schema == "":
-		return tool.Errorf("table %q cannot be made: no schema of search_path exists", w.Shown)
+		return tool.Errorf("table %q cannot be created: no schema of search_path exists", w.Shown)
 	case !exists && !makes:
 		return tool.Errorf("table %q cannot be made: there is no schema %q, and the user of connection %q may not make one; create it first, or grant CREATE on the database",
 			w.Shown, schema, in.Auth)

@@ -57,33 +57,37 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "postgres",
 		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on PostgreSQL, or writes rows to a table.",
-		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
-for INSERT … RETURNING; of any other {rows_affected: n}. auth names the
-connection, whose URL is postgres://user:password@host:5432/database.
+		Doc: `A statement that returns rows, such as SELECT or INSERT … RETURNING, gives a list of
+maps, one per row; any other gives {rows_affected: n}. auth names the connection, whose
+URL is postgres://user:password@host:5432/database.
 
-Templates in statement become bind parameters: their text is never part of the
-SQL. A template may replace any value, bare or inside a literal such as
-'%{{ q }}%'. A list is an array where the server expects one (id = ANY({{ ids }})),
-else JSON, as is a map. In the result, integers and numeric keep their digits,
-json is parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are
-lists, and every other type is text. A statement has a session of its own: SET,
-temporary tables and locks do not reach the next one. Only plain statements of
-one run, and the rows that it writes, may share one. Plain is what reads or
-writes rows and calls at most well-known functions such as count or lower, by
-their bare names. A trigger, view, default, type or function that is defined in
-the database and changes the session itself, such as with set_config, may then
-reach the run's next plain statement, and no other run.
+Templates in statement become bind parameters and are never part of the SQL text. A
+template may be used for any value, bare or inside a literal such as '%{{ q }}%'. A list
+becomes an array if the server expects one (id = ANY({{ ids }})), else JSON, and so does
+a map. In the result, integers and numeric keep their digits, json is parsed,
+timestamptz is RFC 3339 in UTC, bytea is base64, arrays are lists, and every other type
+is text, including NaN, Infinity and -Infinity. JSON that would lose data, for example
+because two members have the same name, is an error that names row and column.
+
+Each statement has its own session: SET, temporary tables and locks do not affect the
+next one. Only plain statements of one run, and the rows that it writes, may share a
+session. A statement is plain if it reads or writes rows and calls at most well-known
+functions, such as count or lower, by their bare names. A trigger, view, default, type
+or function in the database that changes the session itself, for example with
+set_config, may then affect the run's next plain statement, but no other run.
 
 ` + sqltool.TableDoc + `
 
-A foreign table, such as one of postgres_fdw, is refused, and a table with such a partition: another server commits its rows apart
-from the ledger, so they could be written twice. That holds for statement too, where they are yours to make repeatable, and for views.
+Foreign tables, such as those of postgres_fdw, and tables with a foreign partition are
+refused: another server commits their rows separately from the ledger, so rows could be
+written twice. The same risk exists with statement and with views; there it is up to you
+to make the write repeatable.
 
-Errors of the server have kind tool, its SQLSTATE as type, and a body with
-detail and hint. Failing to reach the server has kind connection and type
+An error of the server has kind tool, its SQLSTATE as type, and a body with detail and
+hint. If the server cannot be reached, the error has kind connection and type
 econnrefused, econnreset, dns, tls or eof.`,
 		Fields: append([]playbook.Field{
-			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement; it is a transaction of its own."},
+			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement, which runs in its own transaction."},
 		}, sqltool.TableFields()...),
 		RequireOneOf: [][]string{{"auth"}, {"statement", "table"}},
 		RequireIf:    []playbook.Requirement{{Field: "mode", Value: sqltool.ModeUpsert, Needs: "key"}},
@@ -163,6 +167,11 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool
 	if in.Auth == "" {
 		return nil, tool.ConfigErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
 	}
+	if t.res.Confine != nil {
+		if err := t.res.Confine(in); err != nil {
+			return nil, err
+		}
+	}
 	url, err := t.res.URLConnection(ctx, in.Auth, "postgres")
 	if err != nil {
 		return nil, err
@@ -175,14 +184,14 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool
 	config, err := poolConfig(url, maxMessageBytes(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
-		return nil, tool.ConfigErrorf("connection %q is no PostgreSQL URL: write postgres://user:password@host:5432/database", in.Auth)
+		return nil, tool.ConfigErrorf("connection %q is not a PostgreSQL URL, such as postgres://user:password@host:5432/database", in.Auth)
 	}
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
 	tool.SecretsOf(ctx).AddSent(known)
 	pool, err := openPool(ctx, config)
 	if err != nil {
-		return nil, tool.ConfigErrorf("connection %q cannot be used: its settings are not valid", in.Auth)
+		return nil, tool.ConfigErrorf("connection %q cannot be used: its settings are invalid", in.Auth)
 	}
 	t.pools[url] = pool
 	return pool, nil

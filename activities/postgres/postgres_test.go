@@ -83,16 +83,16 @@ func TestPostgresConforms(t *testing.T) {
 			{Name: "refused", Input: through("refused"), Kind: connection, Class: retryable, Type: "econnrefused", Says: "could not connect to PostgreSQL at 127.0.0.1:1"},
 			{Name: "dns", Input: through("nohost"), Kind: connection, Class: retryable, Type: "dns", Says: "nowhere.invalid"},
 			{Name: "no database", Input: through("nodb"), Kind: connection, Class: final, Type: "3D000", Says: "PostgreSQL refused the connection"},
-			{Name: "no URL", Input: through("mysql"), Kind: tool, Class: final, Says: `connection "mysql" is no PostgreSQL URL`},
-			{Name: "garbage", Input: through("garbage"), Kind: tool, Class: final, Says: `connection "garbage" is no PostgreSQL URL`},
+			{Name: "no URL", Input: through("mysql"), Kind: tool, Class: final, Says: `connection "mysql" is not a PostgreSQL URL, such as`},
+			{Name: "garbage", Input: through("garbage"), Kind: tool, Class: final, Says: `connection "garbage" is not a PostgreSQL URL, such as`},
 			{Name: "no auth", Input: through(""), Kind: tool, Class: final, Says: "postgres needs auth"},
 			{Name: "duplicate", Input: statement("INSERT INTO conform VALUES (1)"), Kind: tool, Class: final, Type: "23505", Says: "duplicate key"},
 			{Name: "syntax", Input: statement("SELECT 1 FRM t"), Kind: tool, Class: final, Type: "42601", Says: "at line 1, column 14"},
 			{Name: "no such table", Input: statement("SELECT 1\nFROM nosuch"), Kind: tool, Class: final, Type: "42P01", Says: "at line 2, column 6"},
 			{Name: "serialization", Input: statement("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"), Kind: tool, Class: retryable, Type: "40001", Says: "again"},
 			{Name: "no resources", Input: statement("DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$"), Kind: tool, Class: retryable, Type: "53100", Says: "full"},
-			{Name: "own placeholder", Input: statement("SELECT $1::int"), Kind: tool, Class: final, Says: "takes 1 parameters"},
-			{Name: "two columns of a name", Input: statement("SELECT 1 AS a, 2 AS a"), Kind: tool, Class: final, Says: "name them with AS"},
+			{Name: "own placeholder", Input: statement("SELECT $1::int"), Kind: tool, Class: final, Says: "expects 1 parameters"},
+			{Name: "two columns of a name", Input: statement("SELECT 1 AS a, 2 AS a"), Kind: tool, Class: final, Says: "map; rename one with AS"},
 			{Name: "too large", Input: statement("SELECT repeat('x', 1000) AS x FROM generate_series(1, 100000)"), Kind: interpreter.KindPayloadTooLarge, Class: final, Says: "page with LIMIT"},
 			{Name: "values missing", Input: func(t *testing.T) interpreter.ToolInput {
 				in := pg.Input(t, "SELECT {{ a }}", nil)
@@ -237,6 +237,7 @@ func TestPostgresResults(t *testing.T) {
 		"'NaN'::numeric":                "NaN",
 		"repeat('7', 1001)::numeric":    strings.Repeat("7", 1001),
 		"repeat('7', 1001)::jsonb":      strings.Repeat("7", 1001),
+		"'{\"v\": 1, \"v\": 2}'::jsonb": map[string]any{"v": 2}, // the server has kept the last
 		"'Infinity'::float8":            "Infinity",
 		"0.1::float8":                   0.1,
 		"true":                          true,
@@ -272,7 +273,7 @@ func TestPostgresBytes(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	scope := map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "bad": "no base64"}
+	scope := map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "bad": "not base64"}
 	pg.Run(t, "CREATE DOMAIN image AS bytea", nil)
 	pg.Run(t, "CREATE TABLE bytes (b bytea, list bytea[], image image)", nil)
 	pg.Run(t, "INSERT INTO bytes VALUES ({{ b }}, {{ list }}, '{{ b }}')", scope)
@@ -293,7 +294,7 @@ func TestPostgresBytes(t *testing.T) {
 
 	in := pg.Input(t, "INSERT INTO bytes (b) VALUES ({{ bad }})", scope)
 	_, err := pg.Call(t, in)
-	require.ErrorContains(t, err, `a parameter is bytea, and the text "no base64" is no base64`)
+	require.ErrorContains(t, err, `a parameter is bytea, and the text "not base64" is not base64`)
 }
 
 func TestPostgresArraysOfOwnTypes(t *testing.T) {

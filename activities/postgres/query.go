@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -125,8 +126,8 @@ func (q *query) checkCount() error {
 	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
 		return nil
 	}
-	return tool.Errorf("the server takes %d parameters for this statement, and it has %d templates: "+
-		"templates are where SQL takes no value, or the statement has placeholders of its own",
+	return tool.Errorf("the server expects %d parameters for this statement, which has %d templates: "+
+		"a template is used where SQL allows no value, or the statement has its own placeholders",
 		len(q.prepared.ParamOIDs), len(q.numbered.Order))
 }
 
@@ -241,17 +242,27 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 	return q.read(ctx, values, rows)
 }
 
+// place is an error about a value of the result with its place, nil where there is none.
+func place(err error, row int, column string) error {
+	if err == nil {
+		return nil
+	}
+	return tool.Errorf("row %d of the result, column %q: %w; select it as text, as in %s::text", row, column, err, sqltool.QuoteNames([]string{column}))
+}
+
 // read runs the prepared statement and collects its rows.
 func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))
 		size := 0
+		var lossy error
 		for i, text := range reader.Values() {
-			row[i] = resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
-			size += len(text)
+			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
+			lossy = cmp.Or(lossy, place(err, len(rows.List)+1, rows.Columns[i]))
+			row[i], size = value, size+len(text)
 		}
-		if err := rows.Add(ctx, row, size); err != nil {
+		if err := cmp.Or(lossy, rows.Add(ctx, row, size)); err != nil {
 			// Reading on would only throw rows away; without the connection the
 			// server stops too.
 			_ = q.conn.Close(ctx)

@@ -185,7 +185,7 @@ func TestReplaceOfTables(t *testing.T) {
 	}
 	type row = map[string]any
 	for table, says := range map[string]string{
-		"ruled": "it has rules", "parent": "other tables inherit from it", "hidden": "", "seen": "it is a materialized view", "always": "the database makes its values itself",
+		"ruled": "it has rules", "parent": "other tables inherit from it", "hidden": "", "seen": "it is a materialized view", "always": "the database generates its values; remove",
 	} {
 		_, err := run(table, row{"table": table}, row{"id": 1})
 		if says == "" { // for a superuser policies do not hold
@@ -220,7 +220,7 @@ func TestReplaceByAUser(t *testing.T) {
 		CREATE TABLE hidden (id int); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON hidden USING (id > 5);
 		GRANT USAGE ON SCHEMA shop TO `+user+"; GRANT ALL ON hidden, shop.closed TO "+user)
 	for table, says := range map[string]string{
-		"hidden": "policies for rows (row-level security) may hide some of them", "shop.closed": "the user needs CREATE on its schema",
+		"hidden": "row-level security may hide some rows", "shop.closed": "the user needs CREATE on its schema",
 	} {
 		object := pg.Fail(t, stagedInput(pg, table, map[string]any{"table": table, "mode": "replace"}, "", map[string]any{"id": 1}))
 		require.Contains(t, object.Message, says)

@@ -199,8 +199,8 @@ func (q *query) tooLarge(err error) error {
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-	return tool.TooLargef("step %q: the server sent %d bytes at once, in a row or a message; all of a result takes at most %d: "+
-		"select fewer or shorter columns, such as with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
+	return tool.TooLargef("step %q: the server sent %d bytes in one row or message, and a result may have %d; "+
+		"select fewer or shorter columns, for example with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
 }
 
 // alone is the error of a statement that leaves a transaction open. Nobody would
@@ -212,6 +212,6 @@ func (q *query) alone(ctx context.Context) error {
 	_ = q.conn.Close(ctx)
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
-		Message: "step \"" + q.sql.Step + "\": the statement left a transaction open, which was undone: each statement is a transaction of its own",
+		Message: "step \"" + q.sql.Step + "\": the statement left a transaction open, which was rolled back: each statement runs in its own transaction",
 	}
 }

@@ -284,11 +284,11 @@ func TestPostgresValuesAreBounded(t *testing.T) {
 	pg.Run(t, "SELECT 1 AS a", nil)
 
 	for statement, says := range map[string]string{
-		"SELECT repeat('x', 200000000) AS x":                                  "the server sent 200000006 bytes at once",
+		"SELECT repeat('x', 200000000) AS x":                                  "the server sent 200000006 bytes in one row or message",
 		"SELECT repeat('x', 1000000) AS x FROM generate_series(1, 100)":       "the result is larger than 1048576 bytes after 1 rows",
 		"SELECT NULL AS a FROM generate_series(1, 3000000)":                   "the result is larger than 1048576 bytes after",
-		"DO $$ BEGIN RAISE NOTICE '%', repeat('x', 100000000); END $$":        "bytes at once",
-		"DO $$ BEGIN RAISE EXCEPTION '%', repeat('x', 100000000); END $$":     "bytes at once",
+		"DO $$ BEGIN RAISE NOTICE '%', repeat('x', 100000000); END $$":        "bytes in one row or message",
+		"DO $$ BEGIN RAISE EXCEPTION '%', repeat('x', 100000000); END $$":     "bytes in one row or message",
 		"SELECT repeat('x', 1000000) AS a, repeat('y', 1000000) AS b, 1 AS c": "the server sent",
 	} {
 		in := pg.Input(t, statement, nil)

@@ -43,11 +43,11 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 		case kinds[kind] != "":
 			found.Refused = "it is " + kinds[kind] + "; write to the table behind it"
 		case policies:
-			found.Refused = "policies for rows (row-level security) may hide some of them from the user of the connection; use one for whom they do not hold, such as its owner"
+			found.Refused = "row-level security may hide some rows from the user of the connection; use a user to whom it does not apply, such as the owner"
 		case rules:
-			found.Refused = "it has rules, which make other statements of what is written"
+			found.Refused = "it has rules, which rewrite statements"
 		case parents:
-			found.Refused = "other tables inherit from it, whose rows are its rows too"
+			found.Refused = "other tables inherit from it, and their rows are also its rows"
 		}
 		return err
 	})
@@ -64,12 +64,13 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 	return err
 }
 
+// inspectColumns has defaults look sequences up by their names: a table beside would else be in the way of who drops its target, which owns them.
 func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {
 	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> t.typcollation
 				THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname) ELSE '' END,
 			a.attnotnull,
-			coalesce(CASE WHEN a.attidentity <> '' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || ')'
-				WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, ''),
+			coalesce('(' || CASE WHEN a.attidentity <> '' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || '::text)'
+				WHEN a.attgenerated = '' THEN replace(pg_get_expr(d.adbin, d.adrelid), '''::regclass', '''::text::regclass') END || ')', ''),
 			a.attidentity = 'a' OR a.attgenerated <> ''
 		FROM pg_attribute a
 			JOIN pg_type t ON t.oid = a.atttypid

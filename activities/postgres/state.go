@@ -17,6 +17,7 @@ import (
 
 var dialect = &sqltool.Dialect{
 	Name: `text COLLATE "C"`, Bytes: "bytea", Time: "timestamptz", Serial: "bigint GENERATED ALWAYS AS IDENTITY", Now: "now()", Least: "least", Greatest: "greatest",
+	BytesList: "unnest($1::text::bytea[]) AS given (n)", ListOf: func(list [][]byte) any { return byteaArray(list) },
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
@@ -128,7 +129,7 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 func stateError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	converted := classifyError(ctx, err)
 	if own, ok := errors.AsType[*tool.Error](converted); ok && isSQLState(err, "42501") { // insufficient_privilege
-		own.Message = "the user of connection \"" + in.Auth + "\" may not make or use the tables of states between runs (" +
+		own.Message = "the user of connection \"" + in.Auth + "\" may not create or use the tables of states between runs (" +
 			strings.Join([]string{sqltool.StateTable, sqltool.SeenTable, sqltool.BlocksTable, sqltool.StateHistoryTable}, ", ") +
 			"): grant it CREATE on the schema, or make them and grant it SELECT, INSERT, UPDATE and DELETE: " + own.Message
 	}

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,13 +23,6 @@ import (
 // copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
 const copyRows = 1000
 
-// How often a write is made again that another one was in the way of, and how long it waits before the first time and at most.
-const (
-	mostCollisions = 5
-	collisionWait  = 50 * time.Millisecond
-	longestWait    = time.Second
-)
-
 // writeTable writes all rows in one transaction. One that the server has undone because of others (serialization_failure,
 // deadlock_detected) is made again.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
@@ -40,29 +31,12 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 			return interpreter.ToolResult{}, classifyError(ctx, err)
 		}
 	}
-	result, err := writeRows(ctx, conn, w)
-	for made := range mostCollisions {
-		if !isSQLState(err, "40001", "40P01") || !wait(ctx, min(collisionWait<<made, longestWait)) {
-			break
-		}
-		result, err = writeRows(ctx, conn, w)
-	}
+	result, err := sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return writeRows(ctx, conn, w) },
+		func(err error) bool { return isSQLState(err, "40001", "40P01") })
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
 	return result, nil
-}
-
-// wait waits for some of a time. It is false where the attempt ended before.
-func wait(ctx context.Context, most time.Duration) bool {
-	timer := time.NewTimer(most/2 + rand.N(most/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // writeRows writes all rows in one transaction. A ledger that is not there is made, once.
@@ -119,12 +93,22 @@ func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNe
 }
 
 // writeInTransaction makes the write. allNew takes no row to be known.
-func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (result interpreter.ToolResult, err error) {
+func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{BeginQuery: beginOf(w)}, func(tx pgx.Tx) error {
-		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn)}
+	result, err := transact(ctx, conn, w, allNew, w.Alone())
+	if errors.Is(err, sqltool.ErrShared) {
+		sessionOf(conn).tables = nil
+		result, err = transact(ctx, conn, w, allNew, true)
+	}
+	return result, err
+}
+
+// transact makes the write in a transaction that shares the name of its table with other writes, or has it alone.
+func transact(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew, alone bool) (result interpreter.ToolResult, err error) {
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{BeginQuery: beginOf(w, alone)}, func(tx pgx.Tx) error {
+		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn), alone: alone}
 		if err := table.lockAlone(ctx, w); err != nil {
 			return err
 		}
@@ -139,7 +123,6 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWri
 		if w.Needed() || w.State != nil {
 			var done bool
 			if result, rest, done, err = enterLedger(ctx, table, settled, allNew); done || err != nil {
-				result = settled.Counted(result)
 				return err
 			}
 		} else if err := table.check(ctx, w); err != nil {
@@ -174,6 +157,8 @@ var writeOptions = pgx.TxOptions{BeginQuery: beginWrite}
 // tableTx is a transaction for the rows of a table.
 type tableTx struct {
 	stateTx
+	// alone says that no other write uses the table.
+	alone  bool
 	target target // see Columns
 	// session remembers tables, nil for none. unchecked is the version of the one that was not described here.
 	session   *session
@@ -280,8 +265,19 @@ func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks
 	return lacks, err
 }
 
-// Change changes the table. Others that change one of its name wait.
+// Alone is an error of a write that shares its table with others: it is made again alone.
+func (t *tableTx) Alone() error {
+	if t.alone {
+		return nil
+	}
+	return sqltool.ErrShared
+}
+
+// Change changes a table. Others that change one of its name wait.
 func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
+	if err := t.Alone(); err != nil {
+		return err
+	}
 	return t.waitShortly(ctx, func() error {
 		if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
 			return err

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"cmp"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -76,23 +78,45 @@ func arrayElement(types *pgtype.Map, oid uint32) (element uint32, isArray bool) 
 }
 
 // resultValue makes a canonical value of a column's text. What has no better
-// form stays the text the server wrote.
-func resultValue(types *pgtype.Map, oid uint32, column []byte) any {
+// form stays the text the server wrote. An error is JSON of which a value would lose something.
+func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 	if column == nil {
-		return nil
+		return nil, nil
 	}
 	text := string(column)
+	if oid == pgtype.JSONOID || oid == pgtype.JSONBOID {
+		return documentValue(text)
+	}
 	if read := resultReaders[oid]; read != nil {
 		if v, ok := read(text); ok {
-			return v
+			return v, nil
 		}
 	}
 	if element, ok := arrayElement(types, oid); ok {
-		if list, ok := parseArray(text, func(item string) any { return resultValue(types, element, []byte(item)) }); ok {
-			return list
+		var lossy error
+		list, ok := parseArray(text, func(item string) any {
+			value, err := resultValue(types, element, []byte(item))
+			lossy = cmp.Or(lossy, err)
+			return value
+		})
+		if ok {
+			return list, lossy
 		}
 	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return strings.ToValidUTF8(text, "\uFFFD"), nil
+}
+
+// documentValue is the value of a column of JSON. A number that is too long is its text; a document with one would be a text among documents.
+func documentValue(text string) (any, error) {
+	value, err := expression.DecodeExact([]byte(text))
+	nested := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
+	switch {
+	case err == nil:
+		return value, nil
+	case errors.Is(err, expression.ErrInexact), errors.Is(err, expression.ErrLongNumber) && nested:
+		return nil, err
+	}
+	return text, nil
 }
 
 // resultReaders read the text of a type; false is one that they cannot read.
@@ -102,11 +126,9 @@ var resultReaders = map[uint32]func(text string) (any, bool){
 	pgtype.Int4OID:        intValue,
 	pgtype.Int8OID:        intValue,
 	pgtype.OIDOID:         intValue,
-	pgtype.NumericOID:     jsonValue, // with every digit; NaN, Infinity, and more digits than a number may have stay text
+	pgtype.NumericOID:     numberValue, // with every digit; NaN, Infinity, and more digits than a number may have stay text
 	pgtype.Float4OID:      func(text string) (any, bool) { return sqltool.FloatValue(text), true },
 	pgtype.Float8OID:      func(text string) (any, bool) { return sqltool.FloatValue(text), true },
-	pgtype.JSONOID:        jsonValue,
-	pgtype.JSONBOID:       jsonValue,
 	pgtype.TimestamptzOID: func(text string) (any, bool) { return timestamptzValue(text), true },
 	pgtype.ByteaOID:       byteaValue,
 	voidOID:               func(string) (any, bool) { return nil, true },
@@ -120,7 +142,7 @@ func intValue(text string) (any, bool) {
 	return n, err == nil
 }
 
-func jsonValue(text string) (any, bool) {
+func numberValue(text string) (any, bool) {
 	v, err := expression.Decode([]byte(text))
 	return v, err == nil
 }

@@ -3,20 +3,24 @@ package python
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"reprise/activities/tool"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // compileTime bounds the compiling of all codes of a playbook.
 const compileTime = 5 * time.Second
 
-// maxCompiled bounds what is read of the answer, in bytes.
-const maxCompiled = 1 << 20
+// maxAnswer bounds what is read of the answer, in bytes.
+const maxAnswer = 1 << 20
 
 // compileCode compiles what it reads from stdin and runs none of it.
 const compileCode = `
@@ -33,12 +37,23 @@ for code in json.loads(sys.stdin.buffer.read()):
 print(json.dumps(found))
 `
 
+// maxCompiled bounds how many playbooks are remembered whose codes compiled.
+const maxCompiled = 1000
+
+// compiled remembers which codes compiled, by the hash of Python's command and all of them: a start of Python takes some
+// 100 ms, and each run of a playbook is checked. Codes that do not compile are tried again.
+var compiled, _ = lru.New[[sha256.Size]byte, struct{}](maxCompiled) // of more than none
+
 // Compile compiles codes with a Python and runs none of them. It gives nothing
 // where there is no Python, and where the time is not enough: the attempt will fail.
-func Compile(command string, codes []string) []*playbook.CodeProblem {
+func Compile(command string, codes []string) []*check.CodeProblem {
 	input, err := json.Marshal(codes)
 	if err != nil {
 		return nil
+	}
+	key := sha256.Sum256(append([]byte(command+"\x00"), input...))
+	if compiled.Contains(key) {
+		return make([]*check.CodeProblem, len(codes))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), compileTime)
 	defer cancel()
@@ -60,11 +75,14 @@ func Compile(command string, codes []string) []*playbook.CodeProblem {
 	if err := json.Unmarshal(output.Bytes(), &found); err != nil || len(found) != len(codes) {
 		return nil
 	}
-	problems := make([]*playbook.CodeProblem, len(found))
+	problems := make([]*check.CodeProblem, len(found))
 	for i, problem := range found {
 		if problem != nil {
-			problems[i] = &playbook.CodeProblem{Line: problem.Line, Column: problem.Column, Message: tool.CutText(problem.Message, tool.MaxMessage)}
+			problems[i] = &check.CodeProblem{Line: problem.Line, Column: problem.Column, Message: tool.CutText(problem.Message, tool.MaxMessage)}
 		}
+	}
+	if !slices.ContainsFunc(problems, func(problem *check.CodeProblem) bool { return problem != nil }) {
+		compiled.Add(key, struct{}{})
 	}
 	return problems
 }
@@ -73,6 +91,6 @@ func Compile(command string, codes []string) []*playbook.CodeProblem {
 type limitedBuffer struct{ bytes.Buffer }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, maxCompiled-b.Len()))])
+	b.Buffer.Write(p[:min(len(p), max(0, maxAnswer-b.Len()))])
 	return len(p), nil
 }

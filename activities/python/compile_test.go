@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
-	"reprise/interpreter/playbook"
+	"reprise/activities/python"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -43,9 +44,9 @@ func TestCodeThatDoesNotCompile(t *testing.T) {
 		"a worker that runs code":        activities.NewCatalogue(activities.Resources{AllowPython: true}),
 		"those who only check playbooks": activities.Default(),
 	} {
-		_, found := playbook.Validate(file, catalogue, playbook.CheckOptions{})
+		_, found := check.Validate(file, catalogue, check.Options{})
 		require.Len(t, found, 2, name)
-		require.Equal(t, playbook.CodeCodeSyntax, found[0].Code)
+		require.Equal(t, check.CodeCodeSyntax, found[0].Code)
 		require.Equal(t, 15, found[0].Pos.Line)
 		require.Contains(t, found[0].Message, "the code does not compile: invalid syntax")
 		require.Equal(t, 19, found[1].Pos.Line)
@@ -76,10 +77,37 @@ func TestCompileIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, found := playbook.Validate(source.NewFile("p.yaml", []byte(codeThatDoesNotCompile)),
-				activities.NewCatalogue(res), playbook.CheckOptions{})
+			_, found := check.Validate(source.NewFile("p.yaml", []byte(codeThatDoesNotCompile)),
+				activities.NewCatalogue(res), check.Options{})
 			require.Empty(t, found)
 			require.NoFileExists(t, marker)
 		})
 	}
+}
+
+// TestCodesCompileOnce: a playbook that is run again and again starts a Python for its
+// check once, and for codes that do not compile each time: Python may be another by then.
+func TestCodesCompileOnce(t *testing.T) {
+	t.Parallel()
+
+	starts := filepath.Join(t.TempDir(), "starts")
+	command := filepath.Join(t.TempDir(), "python")
+	require.NoError(t, os.WriteFile(command, []byte("#!/bin/sh\necho >>"+starts+"\nexec python3 \"$@\"\n"), 0o755))
+	count := func() int {
+		written, _ := os.ReadFile(starts)
+		return len(written)
+	}
+
+	whole := []string{"def main(): return 1", "def main(): return 2"}
+	for range 3 {
+		require.Equal(t, []*check.CodeProblem{nil, nil}, python.Compile(command, whole))
+	}
+	require.Equal(t, 1, count())
+	for range 2 {
+		problems := python.Compile(command, []string{whole[1], "def main(: return 3", "def main(): return 4"})
+		require.Nil(t, problems[0])
+		require.Equal(t, 1, problems[1].Line)
+		require.Nil(t, problems[2])
+	}
+	require.Equal(t, 3, count())
 }

@@ -15,6 +15,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // maxLog is how much of what the code prints is kept: the end of it.
@@ -143,19 +144,19 @@ func rootCause(err error) error {
 // error that says how it ended.
 func (p *process) report() (*report, error) {
 	if p.overflow {
-		return nil, tool.TooLargef("what main returned is over the limit of %d bytes of JSON", p.limit)
+		return nil, tool.TooLargef("the result of main is larger than the limit of %d bytes of JSON", p.limit)
 	}
 	text, framed := p.unframed()
 	if !framed && len(p.output) > 0 && p.state.Success() {
-		return nil, tool.Errorf("something but main wrote to where its result goes, or main returned twice, as in a process that it forked")
+		return nil, tool.Errorf("something other than main wrote to the stream of its result, or main returned twice, for example in a forked process")
 	}
 	report := &report{}
 	err := json.Unmarshal(text, report)
 	if err == nil {
-		return report, nil
+		return report, checkSurrogates(text)
 	}
 	if p.state.Success() && len(p.output) > 0 {
-		return nil, tool.Errorf("what main returned cannot be read: %w", err)
+		return nil, tool.Errorf("the result of main cannot be read: %w", err)
 	}
 	tail := p.log
 	if len(tail) > maxExitLog {
@@ -166,6 +167,17 @@ func (p *process) report() (*report, error) {
 		Message: fmt.Sprintf("python ended without a result: %s", p.state),
 		Body:    map[string]any{"output": string(bytes.ToValidUTF8(tail, []byte("\uFFFD")))},
 	}
+}
+
+// checkSurrogates refuses half of a surrogate pair, which a text of Python may have.
+func checkSurrogates(text []byte) error {
+	if !bytes.Contains(text, []byte(`\ud`)) {
+		return nil
+	}
+	if _, err := expression.DecodeExact(text); errors.Is(err, expression.ErrInexact) {
+		return tool.Errorf("the result of main cannot be represented: %w", err)
+	}
+	return nil
 }
 
 // unframed is the one report in what was written.

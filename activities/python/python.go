@@ -60,25 +60,24 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "python",
 		Secrets: []string{"args"},
 		Summary: "Runs Python code; its result is what main returns.",
-		Doc: `code defines main. The step's args are its keyword arguments, by name; what it
-returns is the result and must be something JSON can hold. code is no template:
-values come in through args. As a sink main gets args, else result=….
+		Doc: `code defines main. The step's args are its keyword arguments, by name. What main
+returns is the result, and must be representable as JSON. code is not a template:
+values are passed as args. As a sink, main gets args, else result=….
 
-The code runs in isolated mode (python3 -I) with PATH, LANG and HOME as its only
-environment, in the worker's directory. What it prints goes to the worker's log.
-When main has returned, its time is over, or the worker dies, whatever the code has
-started is killed, on Linux also what left its process group.
+The code runs in isolated mode (python3 -I), in the worker's directory, with PATH, LANG
+and HOME as its only environment. Its output goes to the worker's log. When main has
+returned, its time is over, or the worker dies, every process that the code has started
+is killed, on Linux also processes that left its process group.
 
-An exception is an error of kind tool whose type is the name of its class. An
-attribute retryable on the exception says whether trying again may help (it may,
-unless it says otherwise), and retry_after says in how many seconds. Code that
-does not compile, a missing main, one that is async, and arguments that do not
-fit are final and end the call without asking retry; most of it is reported before
-the run already.
+An exception is an error of kind tool, with the name of its class as type. Set the
+attribute retryable of the exception to say whether another attempt may help (the
+default is yes), and retry_after to say in how many seconds. Code that does not compile,
+a missing main, an async main, and arguments that do not match are final and end the
+call without asking retry; most of these are reported before the run.
 
 The tool is off unless the worker allows it.`,
 		Fields: []playbook.Field{
-			{Name: "code", Kind: playbook.KindCode, Required: true, Doc: "Python code that defines main."},
+			{Name: "code", Kind: playbook.KindCode, Required: true, Doc: "Python code that defines a function `main`."},
 		},
 		Writes: true,
 		Example: `step: score
@@ -111,7 +110,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (interpreter.ToolResult, error) {
 	if !t.options.Allow {
 		return interpreter.ToolResult{}, tool.ConfigErrorf("python is off on this worker: " +
-			"code of playbooks runs with the worker's rights, so its operator must allow it")
+			"the code of playbooks runs with the worker's rights, so the operator must allow it")
 	}
 	code, err := tool.RequiredText(in, "code")
 	if err != nil {
@@ -126,7 +125,7 @@ func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (in
 		args = map[string]any{}
 	}
 	if _, isMap := args.(map[string]any); !isMap {
-		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: args of python must be a map of keyword arguments, this is a %s",
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: args of python must be a map of keyword arguments, not a %s",
 			in.Step, expression.TypeName(args))
 	}
 	nonce := rand.Text()

@@ -73,7 +73,8 @@ func TestPythonConforms(t *testing.T) {
 			fails("async", "final", "TypeError", "main is async", "async def main(): pass", nil),
 			fails("not JSON", "final", "TypeError", "what JSON cannot hold", "def main(): return object()", nil),
 			fails("not a number", "final", "ValueError", "what JSON cannot hold", "def main(): return float('nan')", nil),
-			fails("nested too deep", "final", "", "what main returned cannot be read",
+			fails("half of a surrogate pair", "final", "", "the result of main cannot be represented: the text at byte", `def main(): return ["ok", "\ud83d"]`, nil),
+			fails("nested too deep", "final", "", "the result of main cannot be read",
 				"import sys\nsys.setrecursionlimit(5000)\ndef main():\n  x = []\n  for _ in range(1100): x = [x]\n  return x", nil),
 			fails("long number", "final", "", "at byte 0: the number 9999999999999999999999999999999999999999… has 1001 digits",
 				"def main(): return int('9' * 1001)", nil),
@@ -84,7 +85,7 @@ func TestPythonConforms(t *testing.T) {
 			fails("args of another type", "final", "", "args of python must be a map", "def main(): pass", []any{1}),
 			{
 				Name: "too large", Input: pythonInput("def main(): return 'x' * (2 << 20)", nil),
-				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1048576 bytes",
+				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1048576 bytes",
 			},
 		},
 		Write: &tooltest.WriteCase{
@@ -327,14 +328,14 @@ def main(path, way, how):
     with open(path + ".new", "w") as f:
         f.write(str(pid))
     os.rename(path + ".new", path)
-    if way == "time is over":
+    if way == "time is up":
         time.sleep(60)
     if way == "main is killed":
         os.kill(os.getpid(), 9)
 `
 
 	for _, how := range []string{"child", "session", "daemon"} {
-		for _, way := range []string{"time is over", "main returned", "main is killed"} {
+		for _, way := range []string{"time is up", "main returned", "main is killed"} {
 			t.Run(how+", "+way, func(t *testing.T) {
 				t.Parallel()
 
@@ -350,14 +351,14 @@ func testGrandchild(t *testing.T, code, how, way string) {
 	path := filepath.Join(t.TempDir(), "pid")
 	in := pythonInput(code, map[string]any{"path": path, "way": way, "how": how})(t)
 
-	if way == "time is over" {
+	if way == "time is up" {
 		in.TimeoutSeconds = 5
 	}
 
 	_, err := tooltest.Call(t, pythonCatalogue(t), "python", "python", in)
 
 	switch way {
-	case "time is over":
+	case "time is up":
 		require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
 	case "main is killed":
 		require.Contains(t, tooltest.ErrorObject(t, err).Message, "signal: killed")
@@ -392,7 +393,7 @@ def main(end):
     return "real"
 `
 
-	const says = "something but main wrote to where its result goes, or main returned twice"
+	const says = "something other than main wrote to the stream of its result, or main returned twice"
 
 	for _, end := range []bool{true, false} {
 		_, err := callPython(t, everywhere, map[string]any{"end": end})

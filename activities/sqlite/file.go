@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,7 +28,7 @@ const (
 // database is a path at which there is a database. Its users hold a share of
 // users each; who opens the file anew holds all.
 type database struct {
-	path string
+	path string // without symbolic links
 	// writer is a lock that heeds contexts: in one process writers queue here,
 	// where waiting can be cancelled, and not in SQLite.
 	writer chan struct{}
@@ -113,7 +115,8 @@ func (f *database) close() error {
 
 // openFile is an open database, and which files it is made of.
 type openFile struct {
-	db *sql.DB
+	db   *sql.DB
+	path string // without symbolic links; "" of a database in memory
 	// keeper is a connection that stays open: SQLite removes the log with the
 	// last one.
 	keeper *sql.Conn
@@ -134,8 +137,8 @@ func openFileAt(ctx context.Context, path string, readOnly bool) (*openFile, err
 		if _, err := os.Stat(path); err != nil {
 			return nil, tool.ConfigErrorf("the file %q cannot be read: %w", path, err)
 		}
-	} else if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, tool.ConfigErrorf("the directory of %q cannot be made: %w", path, err)
+	} else if err := makeFile(path); err != nil {
+		return nil, err
 	}
 	// A URI, because a plain path could not hold a question mark.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
@@ -145,12 +148,27 @@ func openFileAt(ctx context.Context, path string, readOnly bool) (*openFile, err
 	}
 	db.SetMaxOpenConns(maxConns + 1)
 	db.SetMaxIdleConns(-1) // a connection that is released is closed
-	open := &openFile{db: db}
+	open := &openFile{db: db, path: path}
 	if err := open.settle(ctx, path); err != nil {
 		_ = open.close()
 		return nil, err
 	}
 	return open, nil
+}
+
+// makeFile makes a new file, and the folders on the way, for this user alone. SQLite gives its log the mode of the file.
+func makeFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return tool.ConfigErrorf("the directory of %q cannot be created: %w", path, err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return tool.ConfigErrorf("the file %q cannot be created: %w", path, err)
+	}
+	return file.Close()
 }
 
 // connected gives do a connection with its guard.
@@ -180,6 +198,10 @@ func (o *openFile) connection(ctx context.Context) (*guardedConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.check(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
 	guarded, err := guard(conn, &o.columns)
 	if err != nil {
 		_ = conn.Close()
@@ -200,11 +222,28 @@ func (o *openFile) release(ctx context.Context, conn *guardedConn) {
 	o.idle = append(o.idle, conn)
 }
 
+// check refuses a connection that has opened another file than the one of the path, which has no links: SQLite follows those, and says where
+// that has led.
+func (o *openFile) check(ctx context.Context, conn *sql.Conn) error {
+	if o.path == "" {
+		return nil
+	}
+	var opened string
+	err := conn.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&opened)
+	if err == nil && opened != o.path {
+		return errMoved(o.path)
+	}
+	return err
+}
+
 // settle opens the first connection and notes which files that has opened.
 func (o *openFile) settle(ctx context.Context, path string) error {
 	before, _ := os.Stat(path) // nil where SQLite is about to make it
 	var err error
 	if o.keeper, err = o.db.Conn(ctx); err != nil {
+		return err
+	}
+	if err := o.check(ctx, o.keeper); err != nil {
 		return err
 	}
 	// The first reading opens the log.
@@ -276,6 +315,6 @@ func (o *openFile) close() error {
 func errMoved(path string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_READONLY_DBMOVED",
-		Message: "the file " + filepath.Base(path) + " was removed or replaced while it was in use: what this attempt wrote may be lost",
+		Message: "the file " + filepath.Base(path) + " was removed or replaced while it was in use, and the rows of this attempt may be lost",
 	}
 }

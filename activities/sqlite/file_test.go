@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sqlite "modernc.org/sqlite"
@@ -50,6 +51,26 @@ func movingLite(t *testing.T) (tooltest.SQL, string) {
 	path := filepath.Join(directory, "data.db")
 	require.Equal(t, "1", stored(t, path))
 	return lite, path
+}
+
+// TestSQLiteTriesALockedFileAgain: a write is made once who has locked the file for longer than SQLite waits lets go of it.
+func TestSQLiteTriesALockedFileAgain(t *testing.T) {
+	t.Parallel()
+
+	lite, path := movingLite(t)
+	other, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	conn, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	require.NoError(t, err)
+	const longer = 5500 * time.Millisecond // than the timeout of connections
+	released := time.AfterFunc(longer, func() { _, _ = conn.ExecContext(context.WithoutCancel(t.Context()), "COMMIT") })
+	t.Cleanup(func() { released.Stop() })
+	require.NoError(t, insertID(t, lite, 2))
+	require.NoError(t, conn.Close())
+	require.Equal(t, "1 2", stored(t, path))
 }
 
 func insertID(t *testing.T, lite tooltest.SQL, id int) error {

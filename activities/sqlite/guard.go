@@ -169,13 +169,13 @@ func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, d
 		// An empty name is a temporary file, or one that is calculated, which
 		// only a vacuum of the file itself never does.
 		if !c.vacuum || first != "" {
-			return c.refuse("it reaches another file, which a statement must not do: use a step per file")
+			return c.refuse("it uses another file, which a statement must not do; use a step for each file")
 		}
 	case sqlite.AuthDetach:
-		return c.refuse("it detaches a file, and there is one only")
+		return c.refuse("it detaches a file, and there is only one")
 	case sqlite.AuthTransaction, sqlite.AuthSavepoint:
 		if c.statement && !c.vacuum {
-			return c.refuse("each statement is a transaction of its own")
+			return c.refuse("each statement runs in its own transaction")
 		}
 	case sqlite.AuthPragma:
 		return c.pragma(strings.ToLower(first), second)
@@ -191,9 +191,9 @@ func (c *guardedConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
 	use, known := pragmaUses[name]
 	switch {
 	case !known:
-		return c.refuse(fmt.Sprintf("PRAGMA %s is not for statements: it works on more than this file", name))
+		return c.refuse(fmt.Sprintf("PRAGMA %s is not allowed: it affects more than this file", name))
 	case value != "" && use == pragmaReads:
-		return c.refuse(fmt.Sprintf("PRAGMA %s can be read and not set by a statement", name))
+		return c.refuse(fmt.Sprintf("PRAGMA %s can be read but not set", name))
 	case value != "" && use == pragmaSets:
 		c.changed = true
 	}

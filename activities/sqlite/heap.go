@@ -99,13 +99,13 @@ func (h *sharedHeap) outOfMemory(err error, alone bool) error {
 	if alone {
 		return &tool.Error{
 			Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal, Type: "SQLITE_NOMEM", Final: true, Err: err,
-			Message: fmt.Sprintf("SQLite would take more than %d bytes of memory for this, all that it has in this worker (%s): "+
-				"make fewer or shorter values at a time, such as with substr() or LIMIT", limit, memory.Variable),
+			Message: fmt.Sprintf("SQLite would need more than %d bytes of memory, all that it has in this worker (%s); "+
+				"use fewer or shorter values at a time, for example with substr() or LIMIT", limit, memory.Variable),
 		}
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_NOMEM", Err: err,
-		Message: fmt.Sprintf("SQLite has no memory left for this: the attempts of this worker share %d bytes of it", limit),
+		Message: fmt.Sprintf("SQLite has no memory left: the attempts of this worker share %d bytes", limit),
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 	}
 
 	require.LessOrEqual(t, limit, int64(600<<20), "else the statement should be hungrier")
-	require.Contains(t, object.Message, fmt.Sprintf("SQLite would take more than %d bytes of memory for this, "+
+	require.Contains(t, object.Message, fmt.Sprintf("SQLite would need more than %d bytes of memory, "+
 		"all that it has in this worker (REPRISE_MAX_ANSWERS_BYTES)", limit))
 
 	// The connection and the file are as good as before, and a hungry write left
@@ -81,7 +81,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
 	require.False(t, object.Final)
 	require.Equal(t, "SQLITE_NOMEM", object.Type)
-	require.Contains(t, object.Message, fmt.Sprintf("the attempts of this worker share %d bytes of it", limit))
+	require.Contains(t, object.Message, fmt.Sprintf("the attempts of this worker share %d bytes", limit))
 }
 
 // TestSQLiteMemoryFitsOwnValues: what the worker allows its attempts is SQLite's

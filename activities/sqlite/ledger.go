@@ -32,7 +32,7 @@ func (l *ledger) enter(ctx context.Context, w *sqltool.TableWrite) (result inter
 	if err := w.Check(*before); err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-	return sqltool.RowsAffected(before.Rows), true, nil
+	return w.WrittenBefore(before.Rows), true, nil
 }
 
 // Tables of the ledger.

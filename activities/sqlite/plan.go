@@ -50,7 +50,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		err = t.readOnly(ctx, path, query)
 		return plan, classifyError(ctx, err)
 	}
-	err = t.readAt(ctx, "file::memory:", query) // what a file has that was just made
+	err = t.readAt(ctx, "", "file::memory:", query) // what a file has that was just made
 	plan.NewFile = true
 	return plan, classifyError(ctx, err)
 }
@@ -77,7 +77,7 @@ func (t *Tool) readOnly(ctx context.Context, path string, do func(*guardedConn) 
 	if restsWithLog(path) {
 		settings += "&immutable=1"
 	}
-	return t.readAt(ctx, uri.String()+settings, do)
+	return t.readAt(ctx, path, uri.String()+settings, do)
 }
 
 // restsWithLog reports whether a file keeps a log that is not there, since nobody has it open. SQLite
@@ -102,16 +102,16 @@ func restsWithLog(path string) bool {
 }
 
 // readAt runs do on a connection of its own.
-func (t *Tool) readAt(ctx context.Context, address string, do func(*guardedConn) error) error {
+func (t *Tool) readAt(ctx context.Context, path, address string, do func(*guardedConn) error) error {
 	t.mu.Lock()
 	heap.allow(heapBytes(t.res))
 	t.mu.Unlock()
 	db, err := sql.Open("sqlite", address)
 	if err != nil {
-		return tool.ConfigErrorf("the file cannot be opened to read: %w", err)
+		return tool.ConfigErrorf("the file cannot be opened for reading: %w", err)
 	}
 	db.SetMaxOpenConns(1)
-	open := &openFile{db: db}
+	open := &openFile{db: db, path: path}
 	defer func() { _ = open.close() }()
 	return heap.use(func() error {
 		return open.connected(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {

@@ -32,7 +32,7 @@ func TestPlanLeavesTheFileAlone(t *testing.T) {
 	}
 	missing := plan("new/rows.db")
 	require.True(t, missing.NewFile)
-	require.Equal(t, []string{`CREATE TABLE IF NOT EXISTS "t" ("id" bigint)`}, missing.DDL)
+	require.Equal(t, []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: `CREATE TABLE IF NOT EXISTS "t" ("id" bigint)`}}, missing.DDL)
 	require.Empty(t, content(t, folder))
 	for _, mode := range []string{"delete", "wal"} {
 		name := mode + ".db"
@@ -42,7 +42,7 @@ func TestPlanLeavesTheFileAlone(t *testing.T) {
 		require.NoError(t, err)
 		open := content(t, folder)
 		found := plan(name)
-		require.Equal(t, []string{`ALTER TABLE "t" ADD COLUMN "id" bigint`}, found.DDL)
+		require.Equal(t, []interpreter.DDL{{Kind: interpreter.AddColumn, Statement: `ALTER TABLE "t" ADD COLUMN "id" bigint`}}, found.DDL)
 		require.Equal(t, open, content(t, folder), "while it is open")
 		require.NoError(t, db.Close())
 		closed := content(t, folder)

@@ -70,8 +70,8 @@ func tooBig(s *sqltool.BoundStatement, err error, limit int64) error {
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
 	}
-	return tool.TooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
-		"select less of it, such as with substr(), or fewer columns", s.Step, limit)
+	return tool.TooLargef("step %q: the statement makes a value that is too large; a result may have %d bytes; "+
+		"select less of it, for example with substr(), or fewer columns", s.Step, limit)
 }
 
 // wideRow is how many columns of a row may be as large as the whole result may

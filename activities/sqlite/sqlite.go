@@ -12,6 +12,7 @@ import (
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
+	"reprise/internal/base/private"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
@@ -59,38 +60,38 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "sqlite",
 		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on an SQLite file, or writes rows to a table.",
-		Doc: `The result of a statement that returns rows is a list of maps, one per row, also
-for INSERT … RETURNING; of any other {rows_affected: n}. The file is named by
-path, which is relative to the worker's directory and stays in it, or by auth, a
-connection such as sqlite:/var/lib/reprise/data.db. An auth that is itself
-sqlite:PATH means the same as path, so that one playbook can write to SQLite or
-to PostgreSQL. File and directories are made when they are not there.
+		Doc: `A statement that returns rows, such as SELECT or INSERT … RETURNING, gives a list of
+maps, one per row; any other gives {rows_affected: n}. The file is named by path, which
+is relative to the worker's directory and cannot leave it, or by auth, a connection such
+as sqlite:/var/lib/reprise/data.db. If auth itself is sqlite:PATH, it means the same as
+path, so one playbook can write to SQLite or to PostgreSQL. Missing files and folders
+are created.
 
-Templates in statement become bind parameters: their text is never part of the
-SQL. A template may replace any value, bare or inside a literal such as
-'%{{ q }}%'. Lists and maps are JSON, for json_each and its like. In the result,
-blobs are base64, and columns declared DATE, DATETIME or TIMESTAMP give RFC 3339.
+Templates in statement become bind parameters and are never part of the SQL text. A
+template may be used for any value, bare or inside a literal such as '%{{ q }}%'. Lists
+and maps become JSON, for json_each and the like. In the result, blobs are base64, and
+columns declared DATE, DATETIME or TIMESTAMP are RFC 3339.
 
 ` + sqltool.TableDoc + `
 
-A file that was removed or replaced is noticed before each attempt: the attempt
-is made on what is at the path then, which is a new file where there is none.
-Where that happens during a write, the write is an error of type
-SQLITE_READONLY_DBMOVED and class retryable.
+Before each attempt, the tool notices whether the file was removed or replaced. The
+attempt then uses the file that is at the path now, or creates one. If that happens
+during a write, the write is an error of type SQLITE_READONLY_DBMOVED and class
+retryable.
 
-A statement stays in its file and has a session of its own: ATTACH, VACUUM INTO,
-transactions and pragmas that work on more than the file are refused, and
-temporary tables and settings do not reach the next statement.
+A statement stays within its file and has its own session: ATTACH, VACUUM INTO,
+transactions and pragmas that affect more than the file are refused, and temporary
+tables and settings do not affect the next statement.
 
-All files of a worker share the memory that SQLite may take. A statement that
-would take more than all of it is an error of kind payload_too_large and type
-SQLITE_NOMEM; where others have it, the class is retryable.
+All files of a worker share the memory that SQLite may use. A statement that would need
+more than all of it is an error of kind payload_too_large and type SQLITE_NOMEM; if
+other statements hold the memory, its class is retryable.
 
-A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY
-and class retryable.`,
+A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY and class
+retryable; writes of rows are tried 6 times first.`,
 		Fields: append([]playbook.Field{
-			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement; it is a transaction of its own."},
-			{Name: "path", Kind: playbook.KindText, Doc: "The database file, in place of auth."},
+			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement, which runs in its own transaction."},
+			{Name: "path", Kind: playbook.KindText, Doc: "The database file, instead of auth."},
 		}, sqltool.TableFields()...),
 		RequireOneOf: [][]string{{"path", "auth"}, {"statement", "table"}},
 		RequireIf:    []playbook.Requirement{{Field: "mode", Value: sqltool.ModeUpsert, Needs: "key"}},
@@ -170,12 +171,12 @@ func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, erro
 	case field != "" && in.Auth != "":
 		return "", tool.ConfigErrorf("step %q: sqlite takes path or auth, not both", in.Step)
 	case field != "":
-		return localPath(base, field, in.Step)
+		return t.localPath(base, field, in.Step)
 	case in.Auth == "":
 		return "", tool.ConfigErrorf("step %q: sqlite needs path, a file in the worker's directory, or auth, the name of a connection", in.Step)
 	}
 	if path, literal := strings.CutPrefix(in.Auth, "sqlite:"); literal {
-		return localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
+		return t.localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
 	connection, err := t.res.URLConnection(ctx, in.Auth, "sqlite")
 	if err != nil {
@@ -183,12 +184,35 @@ func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, erro
 	}
 	path, isFile := FileOf(connection)
 	if !isFile {
-		return "", tool.ConfigErrorf("connection %q is no SQLite file: write sqlite:PATH", in.Auth)
+		return "", tool.ConfigErrorf("connection %q is not an SQLite file, such as sqlite:PATH", in.Auth)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
 	}
-	return path, nil
+	return resolved(path), nil
+}
+
+// resolved is a path without symbolic links, of a file that need not be there. A file has one such name, and what SQLite opens is compared
+// with it: a link that takes the place of a part of the way meanwhile leads nowhere.
+func resolved(path string) string {
+	const mostLinks = 40
+	for range mostLinks {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	if folder := filepath.Dir(path); folder != path {
+		return filepath.Join(resolved(folder), filepath.Base(path))
+	}
+	return path
 }
 
 // FileOf is the path of the file that a connection names, absolute or relative to the worker's directory; false where it
@@ -202,7 +226,8 @@ func FileOf(connection string) (path string, isFile bool) {
 	return filepath.Clean(path), true
 }
 
-func localPath(base, path, step string) (string, error) {
+// localPath is a file below the worker's directory that a playbook names.
+func (t *Tool) localPath(base, path, step string) (string, error) {
 	relative := path
 	if filepath.IsAbs(path) {
 		var err error
@@ -211,9 +236,40 @@ func localPath(base, path, step string) (string, error) {
 		}
 	}
 	if !filepath.IsLocal(relative) || filepath.Clean(relative) == "." || strings.ContainsRune(relative, 0) || strings.Contains(relative, ":memory:") {
-		return "", tool.ConfigErrorf("step %q: path %q is no file in the worker's directory: write a relative path without .., or use auth with a connection of the worker", step, path)
+		return "", tool.ConfigErrorf("step %q: path %q is not in the worker's directory; use a relative path without .., or auth with a connection of the worker", step, path)
 	}
-	return filepath.Join(base, relative), staysBelow(base, relative, step)
+	at := filepath.Join(base, relative)
+	if err := staysBelow(base, relative, step); err != nil {
+		return "", err
+	}
+	if t.isPrivate(at) {
+		return "", tool.PrivateFile("sqlite", step, path)
+	}
+	real := resolved(at)
+	if below, err := filepath.Rel(resolved(base), real); err != nil || !filepath.IsLocal(below) {
+		return "", errLeadsOut(step, relative)
+	}
+	return real, nil
+}
+
+// errLeadsOut refuses a file that a link leads to.
+func errLeadsOut(step, path string) error {
+	return tool.ConfigErrorf("step %q: path %q leads out of the worker's directory through a symbolic link; use auth with a connection of the worker", step, path)
+}
+
+// isPrivate reports whether a path leads to a file that is no playbook's, by links too: a journal, a key, or what the operator and
+// programs have named. The database of a local server has its key beside it.
+func (t *Tool) isPrivate(at string) bool {
+	files := t.res.PrivateFiles()
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil { // it is not there, and cannot be a link
+		real = at
+	}
+	if files.Names(at) || files.Names(real) || private.IsName(filepath.Base(real)) || private.IsServers(real) {
+		return true
+	}
+	info, err := os.Stat(real)
+	return err == nil && files.Named(info)
 }
 
 // staysBelow refuses a file that is reached through a symbolic link out of the
@@ -229,8 +285,7 @@ func staysBelow(base, relative, step string) error {
 	defer func() { _ = root.Close() }()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := root.Stat(relative + suffix); err != nil && strings.Contains(err.Error(), "escapes from parent") {
-			return tool.ConfigErrorf("step %q: path %q leads out of the worker's directory by a symbolic link: use auth with a connection of the worker",
-				step, relative)
+			return errLeadsOut(step, relative)
 		}
 	}
 	return nil

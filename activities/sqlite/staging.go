@@ -9,6 +9,9 @@ import (
 	"reprise/interpreter/lists"
 )
 
+// Alone is nothing: the transaction has the file to itself.
+func (tableTx) Alone() error { return nil }
+
 // HoldWriters does nothing: the transaction has the file to itself.
 func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
 

@@ -18,6 +18,7 @@ import (
 var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 	Least: "min", Greatest: "max",
+	BytesList: "(SELECT unhex(value) AS n FROM json_each($1)) AS given", ListOf: func(list [][]byte) any { return hexList(list) },
 	TimeText: func(column string) string { return column },
 	KindOf:   sqltool.KindOfDeclared, ReaderOf: sqltool.ReaderOfDeclared, IsTextual: func(string) bool { return true }, Mismatch: "SQLITE_MISMATCH",
 	NotOlder: func(given, there string, as incremental.CursorType) string {
@@ -174,6 +175,10 @@ func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
 // unseen is the write without rows that were written before. Those that may come again are
 // known from now on.
 func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
+	w, err := w.CountRows(ctx, stateTx{l.conn})
+	if err != nil {
+		return nil, err
+	}
 	known := map[string]bool{}
 	chunks := w.Seen()
 	for i := range chunks {
@@ -187,6 +192,11 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 			return nil, err
 		}
 	}
+	if counts := w.Met(); len(counts) > 0 {
+		if err := l.readKnown(ctx, map[string]bool{}, keepRows, hexList(counts)); err != nil {
+			return nil, err
+		}
+	}
 	if len(known) == 0 {
 		return w, nil
 	}
@@ -194,20 +204,20 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Ta
 	return rest, rest.Recount(ctx, stateTx{l.conn}, len(rest.Rows))
 }
 
+// keepRows has rows known from now on, and gives those that were not.
+const keepRows = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
+	"ON CONFLICT DO NOTHING RETURNING known"
+
 // see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
 func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
-	const (
-		keep = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
-			"ON CONFLICT DO NOTHING RETURNING known"
-		lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
-	)
+	const lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
 	kept, err := l.blocks(ctx, seen, known)
 	if err != nil {
 		return err
 	}
 	if len(kept) > 0 {
 		added := make(map[string]bool, len(kept))
-		if err := l.readKnown(ctx, added, keep, hexList(kept)); err != nil {
+		if err := l.readKnown(ctx, added, keepRows, hexList(kept)); err != nil {
 			return err
 		}
 		for _, row := range kept {

@@ -416,7 +416,7 @@ func useAtOnce(ctx context.Context, f *database, user, id int) error {
 		conn.statement = true
 		forbidden, says := "ATTACH 'other.db' AS other", "another file"
 		if user%4 == 1 {
-			forbidden, says = "SAVEPOINT mine", "a transaction of its own"
+			forbidden, says = "SAVEPOINT mine", "runs in its own"
 		}
 		if _, err := conn.ExecContext(ctx, forbidden); err == nil || !strings.Contains(conn.refused, says) {
 			return fmt.Errorf("%s: %w, refused: %q", forbidden, err, conn.refused)

@@ -16,13 +16,26 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// write writes all rows in one transaction.
+// write writes all rows in one transaction. One that others have kept from the file is made again.
 func (f *database) write(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	var result interpreter.ToolResult
-	err := f.use(ctx, true, func(conn *guardedConn) error {
+	return sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return f.writeOnce(ctx, w) }, isLocked)
+}
+
+// isLocked reports whether others have kept a write from the file.
+func isLocked(err error) bool {
+	var locked *sqlite.Error
+	if !errors.As(err, &locked) {
+		return false
+	}
+	code := primaryCode(locked.Code())
+	return code == codes.SQLITE_BUSY || code == codes.SQLITE_LOCKED
+}
+
+func (f *database) writeOnce(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
+	err = f.use(ctx, true, func(conn *guardedConn) error {
 		return conn.transact(ctx, beginWriting, func() (commit bool, err error) {
 			if err := tool.Begin(ctx); err != nil {
 				return false, err
@@ -49,7 +62,7 @@ func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (
 	if w.Needed() {
 		result, done, err := ledger.enter(ctx, w)
 		if done || err != nil {
-			return w.Counted(result), err
+			return result, err
 		}
 	}
 	if w.State != nil {

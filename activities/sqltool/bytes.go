@@ -49,7 +49,7 @@ const (
 
 // BytesText is why a text is no value of a column of bytes.
 func BytesText(text string) string {
-	return fmt.Sprintf("the text %q is no base64, which is the form of bytes; b64encode makes it of other text", tool.CutText(text, 100))
+	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
 }
 
 // read gives a value of the column as it is written.
@@ -143,7 +143,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 			if !column.Bytes.refuses(value) {
 				continue
 			}
-			problem := "a " + expression.TypeName(value) + " is no bytes; they are base64 text"
+			problem := "a " + expression.TypeName(value) + " is not bytes, which are base64 text"
 			if text, isText := value.(string); isText {
 				problem = BytesText(text)
 			}

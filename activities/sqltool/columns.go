@@ -48,18 +48,25 @@ func (k ColumnKind) isTime() bool { return k >= kindInstant && k <= kindDate }
 
 func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
-// TableTx is the transaction of a write to a table.
-type TableTx interface {
-	StateTx
+// SchemaTx is what Settle needs of a transaction: the columns of the table, and how they change.
+type SchemaTx interface {
+	Dialect() *Dialect
+	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
 	// Columns are the columns of the table in order, none if there is no such table.
 	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
 	// LacksSchema reports whether the table has a schema that is not there and can be made. Until the transaction ends nobody else
 	// makes it.
 	LacksSchema(ctx context.Context, w *TableWrite) (bool, error)
-	// Change runs what changes the table, while nobody else changes it so.
+	// Change runs what changes the table, while nobody else changes it or writes to it; ErrShared where others do.
 	Change(ctx context.Context, w *TableWrite, change func() error) error
 	// Misfits are the numbers of those values that the column does not hold.
 	Misfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
+}
+
+// TableTx is the transaction of a write to a table.
+type TableTx interface {
+	StateTx
+	SchemaTx
 	// Insert writes the rows by the mode of the write, and gives how many were written.
 	Insert(ctx context.Context, w *TableWrite) (int64, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
@@ -69,10 +76,10 @@ type TableTx interface {
 	Turns(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
 }
 
-// Settle makes of a write what is left to do for it in its table: of the rows of one key one,
-// those that are to be deleted apart from the others, and what the table holds of them by the
-// contract, for which the table may change.
-func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error) {
+// Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows to be
+// deleted in Deletes, and only columns and values that the table can hold. Columns that the contract has made or widened are
+// changed in the transaction by then. The error is that of the write, and nothing was written.
+func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error) {
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
 	}
@@ -85,12 +92,9 @@ func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error)
 			if settled, columns, err = w.settle(ctx, tx); err != nil { // another write may have changed it
 				return err
 			}
-			for _, w.changing = range settled.changes {
-				if _, err := tx.Exec(ctx, w.changing); err != nil {
-					return err
-				}
+			if err := w.change(ctx, tx, settled.changes); err != nil {
+				return err
 			}
-			w.changing = ""
 			columns, err = tx.Columns(ctx, w)
 			return err
 		})
@@ -109,8 +113,8 @@ func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error)
 	return settled.withoutReplaced(), nil
 }
 
-// settle decides by the columns that there are.
-func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Column, error) {
+// settle is Settle without changing the table: what it needs is in the changes of the write that it returns.
+func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Column, error) {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return nil, nil, err
@@ -131,29 +135,8 @@ func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Col
 	return &settled, columns, settled.makeSchema(ctx, tx, columns)
 }
 
-// makeSchema makes the schema of a table that is to be made.
-func (w *TableWrite) makeSchema(ctx context.Context, tx TableTx, table []Column) error {
-	if len(table) > 0 || len(w.changes) == 0 || len(w.Table) == 1 {
-		return nil
-	}
-	lacks, err := tx.LacksSchema(ctx, w)
-	if lacks {
-		w.changes = append([]string{w.schemaStatement()}, w.changes...)
-	}
-	return err
-}
-
-const makesSchema = "CREATE SCHEMA IF NOT EXISTS "
-
-func (w *TableWrite) schemaStatement() string {
-	return makesSchema + quoteName(w.Table[len(w.Table)-2])
-}
-
-// MakesSchema reports whether the schema of the table is being made just now.
-func (w *TableWrite) MakesSchema() bool { return strings.HasPrefix(w.changing, makesSchema) }
-
 // discardMisfits leaves out what columns do not hold, where the contract says so.
-func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
+func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []Column) error {
 	if w.contract.dataType != discardValue && w.contract.dataType != discardRow {
 		return nil
 	}

@@ -35,7 +35,7 @@ func contractKeys() []playbook.Field {
 	return []playbook.Field{
 		{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to rows whose table does not exist."},
 		{Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to values whose column does not exist."},
-		{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to values that their column does not hold."},
+		{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to values that do not fit the type of their column."},
 	}
 }
 
@@ -126,10 +126,10 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 				return w.lacksColumn(table, column, w.placeOf(column, false))
 			}
 			if problem := d.NameProblem(column, names); problem != "" {
-				return tool.Errorf("%scolumn %q of table %q cannot be made: %s", w.placeOf(column, true), column, w.Shown, problem)
+				return tool.Errorf("%scolumn %q of table %q cannot be created: %s", w.placeOf(column, true), column, w.Shown, problem)
 			}
 			names = append(names, column)
-			w.changes = append(w.changes, "ALTER TABLE "+w.QuotedTable()+" ADD COLUMN "+d.IfNotExists+quoteName(column)+" "+typed)
+			w.changes = append(w.changes, w.addColumn(d, quoteName(column)+" "+typed))
 		}
 	case discardValue, discardRow:
 		marked := make([]bool, len(w.Rows))
@@ -178,24 +178,24 @@ func (w *TableWrite) conformToNothing(d *Dialect) error {
 		isKey, typed := slices.Contains(w.Key, column), w.typeOf(d, column)
 		switch problem := d.NameProblem(column, names); {
 		case typed == "" && isKey:
-			return tool.Errorf("table %q cannot be made: column %q is the key, and no row has a value for it", w.Shown, column)
+			return tool.Errorf("table %q cannot be created: column %q is the key, and no row has a value for it", w.Shown, column)
 		case typed == "":
 			left[column] = true
 			continue
 		case problem != "":
-			return tool.Errorf("%scolumn %q of table %q cannot be made: %s", w.placeOf(column, true), column, w.Shown, problem)
+			return tool.Errorf("%scolumn %q of table %q cannot be created: %s", w.placeOf(column, true), column, w.Shown, problem)
 		case isKey:
 			typed += " NOT NULL"
 		}
 		names, columns = append(names, column), append(columns, quoteName(column)+" "+typed)
 	}
 	if len(columns) == 0 {
-		return tool.Errorf("table %q cannot be made: no row has a value", w.Shown)
+		return tool.Errorf("table %q cannot be created: no row has a value", w.Shown)
 	}
 	if len(w.Key) > 0 {
 		columns = append(columns, "PRIMARY KEY ("+QuoteNames(w.Key)+")")
 	}
-	w.changes = []string{"CREATE TABLE IF NOT EXISTS " + w.QuotedTable() + " (" + strings.Join(columns, ", ") + ")"}
+	w.changes = []interpreter.DDL{w.createTable(strings.Join(columns, ", "))}
 	w.leaveColumns(left)
 	return nil
 }
@@ -212,7 +212,7 @@ func (w *TableWrite) widen(d *Dialect, table []Column) {
 			wider = wider.toHold(row[column.Name], limitOf(column.Type))
 		}
 		if wider != kind {
-			w.changes = append(w.changes, "ALTER TABLE "+w.QuotedTable()+" ALTER COLUMN "+quoteName(column.Name)+" "+d.Widen+" "+d.Types[wider])
+			w.changes = append(w.changes, w.widenColumn(d, column.Name, d.Types[wider]))
 		}
 	}
 }

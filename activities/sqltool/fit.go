@@ -137,10 +137,10 @@ func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem
 	}
 	never := ""
 	if w.contract.dataType == evolve {
-		never = "evolve makes no text of such a column: "
+		never = "evolve does not turn such a column into text: "
 	}
-	return tool.Errorf("%srow %d, column %q: %s; %schange the value in args or fields, give the column another type before the sink makes it "+
-		"(`columns: {%s: text}`), or leave such values out (`schema_contract: {data_type: discard_value}`)",
+	return tool.Errorf("%srow %d, column %q: %s; %schange the value in args or fields, set another type for the column before the sink creates it "+
+		"(`columns: {%s: text}`), or discard such values (`schema_contract: {data_type: discard_value}`)",
 		w.Doing(), w.Number(i), column.Name, reason, never, column.Name)
 }
 

@@ -69,6 +69,6 @@ func (s *Sweeper) Due(name string) bool {
 // been made, whatever comes of that.
 func LogSweep(ctx context.Context, logger *slog.Logger, in interpreter.ToolInput, err error) {
 	if err != nil {
-		tool.Logger(ctx, logger, in).Warn("old notes of a ledger could not be deleted", "table", NotesTable, "error", err)
+		tool.Logger(ctx, logger, in).Warn("old entries of a ledger could not be deleted", "table", NotesTable, "error", err)
 	}
 }

@@ -3,6 +3,7 @@ package sqltool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -16,8 +17,14 @@ import (
 // what it has read (docs/concepts/written-once.md#other-loads-of-the-table): before it reads, it makes a table beside its target,
 // and each other write to the target adds there, in its own transaction, the keys of the rows that it has written or deleted.
 //
-// The order of locks is that of all writes to a table: first the name of the table, which each write keeps from those that need it
-// alone; then the ledger; then the table and those beside it.
+// All writes of table sinks take their locks in one order. First comes the name of the table. A write that only adds and changes rows
+// shares it with others; one that begins to read, publishes, deletes what was not read, or changes a table, has it alone, and waits for it before
+// it has locked anything else. Only the latter take locks that keep others from a whole table. Then come the ledger (notes, operation keys, the
+// state, known rows), what is staged (the call or loop, the part), the rows of the table in the order of their key, and those of the tables
+// beside it.
+
+// ErrShared is the error of a write that finds out on its way that it has to have its table alone. It is undone, and made again so.
+var ErrShared = errors.New("the table is shared with other writes")
 
 // newerPrefix begins the names of the tables with the keys of what is newer.
 const newerPrefix = "reprise_newer_"
@@ -82,6 +89,9 @@ func (s *stage) begin(ctx context.Context) error {
 
 // beginReading makes the table for what is newer.
 func (s *stage) beginReading(ctx context.Context) error {
+	if err := s.tx.Alone(); err != nil {
+		return err
+	}
 	if err := s.dropLeftOver(ctx); err != nil {
 		return err
 	}
@@ -124,8 +134,8 @@ func (w *TableWrite) Begins() bool { return w.Staged() && w.staging.Do == interp
 // StagingID is that of the call or loop of a write that is staged.
 func (w *TableWrite) StagingID() string { return w.staging.ID }
 
-// Alone reports whether nobody else may write to the table meanwhile: where a call or loop begins to read, publishes, or writes rows
-// that others may just have written.
+// Alone reports whether nobody else may write to the table meanwhile, as far as that is known before: where a call or loop begins to read,
+// publishes, or writes rows that others may just have written.
 func (w *TableWrite) Alone() bool {
 	return w.Staged() && (w.Begins() || w.staging.Do == interpreter.StagingPublish || w.staging.deleteMissing)
 }
@@ -294,7 +304,7 @@ func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err err
 		return nil, false, err
 	}
 	if len(columns) == 0 {
-		return nil, false, stagingError(typeStagingLost, "the table %s beside table %q is not there any more: nothing was published. Run it again",
+		return nil, false, stagingError(typeStagingLost, "the table %s beside table %q no longer exists, so nothing was published. Run it again",
 			s.newer.QuotedTable(), s.write.Shown)
 	}
 	err = s.tx.Query(ctx, "SELECT 1 FROM "+s.newer.QuotedTable()+" LIMIT 1", nil, func(scan func(...any) error) error {
@@ -335,7 +345,7 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	if len(s.write.Key) == 0 {
 		remedy = "; with a key, rows that are newer would be kept"
 	}
-	return stagingError(typeTableChanged, "table %q has changed since this load began to read: %s. Nothing was published, as that would undo it%s. Run it again",
+	return stagingError(typeTableChanged, "table %q has changed since this load started to read: %s. Nothing was published, because that would undo it%s. Run it again",
 		s.write.Shown, note, remedy)
 }
 

@@ -106,7 +106,7 @@ func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
 
 // changesWithoutRows is what is known of the changes before there are rows: of a table that is to be
 // made the columns of key, and those whose types are declared.
-func (w *TableWrite) changesWithoutRows(ctx context.Context, tx TableTx, table []Column) ([]string, error) {
+func (w *TableWrite) changesWithoutRows(ctx context.Context, tx SchemaTx, table []Column) ([]interpreter.DDL, error) {
 	known := *w
 	known.planned, known.types = true, maps.Clone(w.types)
 	for _, column := range w.Key {

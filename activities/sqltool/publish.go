@@ -37,7 +37,7 @@ func (s *stage) publish(ctx context.Context) (written Written, err error) {
 			none = "no row was read, or all of them were rejected or discarded,"
 		}
 		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there: "+
-			"write allow_empty: true if that is to empty it", none, s.write.Shown)
+			"if this should empty it, write allow_empty: true", none, s.write.Shown)
 	}
 	target, err := s.tx.Columns(ctx, s.write)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *stage) missing(ctx context.Context, written *Written, isGone string) er
 		return err
 	}
 	if most := s.write.staging.maxDelete; float64(gone) > most*float64(*s.before) {
-		return stagingError(typeMaxDelete, "%d of the %d rows that table %q had%s were not read, which is more than max_delete allows (%v): nothing was deleted",
+		return stagingError(typeMaxDelete, "%d of the %d rows of table %q%s were not read, more than max_delete allows (%v), so nothing was deleted",
 			gone, *s.before, s.write.Shown, s.ofBounds(), most)
 	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
@@ -219,26 +219,13 @@ func (p *difference) isGone() string {
 	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + p.sameKey() + ")"
 }
 
-// value is what a column of a staged row becomes. A row without a value has fallback where the column cannot be NULL.
-func (p *difference) value(column string, fallback func(InspectedColumn) string) string {
-	given := givenName + "." + quoteName(column)
-	for _, one := range p.target.Columns {
-		if one.Name == column && one.NotNull && one.Default != "" {
-			return "coalesce(" + given + ", " + fallback(one) + ")"
-		}
-	}
-	return given
-}
-
-// values are the columns of staged rows as the target gets them.
-func (p *difference) values() string {
-	return strings.Join(lists.Map(p.columns, func(column string) string {
-		return p.value(column, func(c InspectedColumn) string { return c.Default })
-	}), ", ")
+// given are columns of staged rows.
+func given(columns []string) []string {
+	return lists.Map(columns, func(column string) string { return givenName + "." + quoteName(column) })
 }
 
 func (p *difference) insert(condition string) string {
-	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + p.values() + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
+	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + strings.Join(given(p.columns), ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
@@ -248,6 +235,7 @@ func (p *difference) all(ctx context.Context) (written Written, err error) {
 		return written, err
 	}
 	written.affected, err = p.tx.Exec(ctx, p.insert("true"))
+	written.inserted = written.affected
 	return written, err
 }
 
@@ -261,8 +249,8 @@ func (p *difference) byKey(ctx context.Context) (written Written, err error) {
 			statement string
 		}{
 			{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND " + p.isGone()},
-			{&written.affected, p.update(table)},
-			{&written.affected, p.insert(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
+			{&written.updated, p.update(table)},
+			{&written.inserted, p.insert(p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
 		}
 		none int64
 	)
@@ -288,23 +276,23 @@ func (p *difference) byKey(ctx context.Context) (written Written, err error) {
 		}
 		*step.counts += n
 	}
+	written.affected = written.inserted + written.updated
 	return written, nil
 }
 
 // update is the statement that changes rows that differ; "" where they have nothing but their keys.
 func (p *difference) update(table string) string {
-	var sets, there, given []string
+	var sets, there, staged []string
 	for _, column := range p.columns {
 		if slices.Contains(p.write.Key, column) {
 			continue
 		}
 		name := quoteName(column)
-		value := p.value(column, func(InspectedColumn) string { return thereName + "." + name })
-		sets, there, given = append(sets, name+" = "+value), append(there, thereName+"."+name), append(given, value)
+		sets, there, staged = append(sets, name+" = "+givenName+"."+name), append(there, thereName+"."+name), append(staged, givenName+"."+name)
 	}
 	if len(sets) == 0 {
 		return ""
 	}
 	return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
-		" WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, given)
+		" WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, staged)
 }

@@ -99,9 +99,9 @@ var booleans = map[string]bool{"true": true, "false": false, "t": true, "f": fal
 // Problems of values that would become others.
 const (
 	noPlainNumber = "is not the plain form of a number"
-	noBoolean     = "is none of the booleans true, false, t, f, 1 and 0"
-	movingTime    = "is not a time but a word for one, which the database reads by its clock"
-	unknownZone   = "has a zone that cannot be read; write its offset, such as +02:00"
+	noBoolean     = "is not one of the booleans true, false, t, f, 1 and 0"
+	movingTime    = "is not a time but a word for one, which depends on the clock of the database"
+	unknownZone   = "has an unknown zone; write its offset, such as +02:00"
 )
 
 // read gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.

@@ -38,8 +38,8 @@ type RejectingTx interface {
 
 func rejectedKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rows that the database refuses; it is made when it is first needed."},
-		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(mostRejected), Doc: "How many rows of a call may be refused; one more fails the sink."},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rejected rows; it is created when it is first needed."},
+		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(mostRejected), Doc: "How many rows of a call may be rejected; one more fails the sink."},
 	}
 }
 
@@ -48,24 +48,47 @@ func (w *TableWrite) readRejected(in interpreter.ToolInput) (err error) {
 	if err != nil || fields == nil {
 		return err
 	}
-	inner := in
-	inner.Fields = make(map[string]expression.Value, len(fields))
-	for name, value := range fields {
-		inner.Fields[name] = expression.Of(value)
-	}
-	if w.rejected.table, err = Target(inner); err != nil {
-		return tool.ConfigErrorf("step %q: rejected needs table, the name of the table for rows that the database refuses", in.Step)
+	if w.rejected.table, err = rejectedTarget(in, fields); err != nil {
+		return err
 	}
 	w.rejected.max = mostRejected
 	if most := fields["max"]; most != nil {
 		number, isNumber := most.(int)
 		if !isNumber || number < 0 {
-			return tool.ConfigErrorf("step %q: max of rejected must be a whole number, this is %s", in.Step, expression.Text(most))
+			return tool.ConfigErrorf("step %q: max of rejected must be a whole number, not %s", in.Step, expression.Text(most))
 		}
 		w.rejected.max = number
 	}
 	w.rejected.in = in
 	return nil
+}
+
+// rejectedTarget is the table of rejected, whose fields are given.
+func rejectedTarget(in interpreter.ToolInput, fields map[string]any) (*TableWrite, error) {
+	inner := in
+	inner.Fields = make(map[string]expression.Value, len(fields))
+	for name, value := range fields {
+		inner.Fields[name] = expression.Of(value)
+	}
+	table, err := Target(inner)
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: rejected needs table, the name of the table for rows that the database rejects", in.Step)
+	}
+	return table, nil
+}
+
+// Targets are the tables that a call in table mode names: that of its rows, and that of those which are rejected.
+func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
+	target, err := Target(in)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := tool.MapField(in, "rejected")
+	if err != nil || fields == nil {
+		return []*TableWrite{target}, err
+	}
+	rejected, err := rejectedTarget(in, fields)
+	return []*TableWrite{target, rejected}, err
 }
 
 // inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
@@ -196,7 +219,7 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
-		Message: fmt.Sprintf("the database refuses more than %d rows of the call (rejected.max), so none of this write is kept; row %d: %s",
+		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; row %d: %s",
 			w.rejected.max, w.Number(0), why.Reason),
 	}
 }
@@ -213,28 +236,20 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 		return err
 	}
 	if len(columns) == 0 {
-		create := "CREATE TABLE IF NOT EXISTS " + table.QuotedTable() + " (operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
+		definitions := "operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
 			"step text NOT NULL, visit bigint NOT NULL, " + quoteName("index") + " bigint, page bigint NOT NULL, " + quoteName("column") +
-			" text, sqlstate text, reason text NOT NULL, value text NOT NULL, at " + r.tx.Dialect().Time + " NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + "))"
-		table.changes = []string{create}
+			" text, sqlstate text, reason text NOT NULL, value text NOT NULL, at " + r.tx.Dialect().Time + " NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + ")"
+		table.changes = []interpreter.DDL{table.createTable(definitions)}
 		if err := table.makeSchema(ctx, r.tx, nil); err != nil {
 			return err
 		}
-		err := r.tx.Change(ctx, table, func() error {
-			for _, change := range table.changes {
-				if _, err := r.tx.Exec(ctx, change); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := r.tx.Change(ctx, table, func() error { return table.change(ctx, r.tx, table.changes) }); err != nil {
 			return err
 		}
 	}
 	for _, column := range rejectedColumns {
 		if len(columns) > 0 && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == column }) {
-			return tool.Errorf("table %q of rejected has no column %q, so it is another table; name one that there is not yet, and it is made", table.Shown, column)
+			return tool.Errorf("table %q of rejected has no column %q, so it is another table; use a name that does not exist yet, and the table is created", table.Shown, column)
 		}
 	}
 	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table

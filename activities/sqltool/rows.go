@@ -101,7 +101,7 @@ func NewRows(step string, columns []string, limit int64) (*RowCollector, error) 
 	for _, column := range columns {
 		around += len(column) + marks
 		if seen[column] {
-			return nil, tool.Errorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
+			return nil, tool.Errorf("the result has two columns named %q, and a row is a map; rename one with AS", column)
 		}
 		seen[column] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"reprise/activities/tool"
@@ -23,10 +24,11 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	pages := in.Contributed()
-	if len(pages) != len(w.Rows) {
-		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
-			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
+	pages, paired := w.pairedWith(in.Contributed())
+	if !paired {
+		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page, so it is unknown which of them are read again. "+
+			"Write one row for each in the same order, drop some and keep the others unchanged (`args: \"{{ filter(result, …) }}\"`), or use mode upsert",
+			w.Shown, len(w.Rows), len(pages))
 	}
 	if err := w.checkKeys(pages, in.Args != nil); err != nil {
 		return err
@@ -34,14 +36,34 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.known = make([][]byte, len(pages))
 	keep := w.keepsRows(len(pages))
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
-	for i, row := range w.State.Rows.Distinguish(pages) {
+	for i, row := range w.State.Rows.Distinguish(pages, func(i int) any { return w.Rows[i] }) {
 		w.known[i] = keep(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
-	if w.inOrder = increasing; !increasing {
+	switch w.inOrder = increasing; {
+	case w.State.Rows.IsCounted():
+		w.firsts = slices.Clone(w.known)
+		w.count(nil)
+	case !increasing:
 		*w = *w.without(comeTwice(w.known))
 	}
 	return nil
+}
+
+// pairedWith has the rows of the page that those of the write were made of: each of them or, where args leave some out, those that they are.
+func (w *TableWrite) pairedWith(pages []any) (rows []any, paired bool) {
+	if len(pages) <= len(w.Rows) {
+		return pages, len(pages) == len(w.Rows)
+	}
+	for _, row := range pages {
+		if next := len(rows); next < len(w.Rows) && reflect.DeepEqual(row, any(w.Rows[next])) {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) < len(w.Rows) {
+		return pages, false
+	}
+	return rows, true
 }
 
 // knownTo is the end of the write's rows that have a cursor; nil where none has.
@@ -74,13 +96,13 @@ func comeTwice(rows [][]byte) []bool {
 func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	for i, row := range pages {
 		if column, lacks := w.State.Rows.Lacks(row); lacks {
-			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q knows rows that come again. "+
-				"Write `key` in incremental: columns that each row has, whatever args make of them", i+1, column, w.Shown)
+			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q recognizes rows that are read again. "+
+				"Set `key` in incremental to columns that each row has, before args change it", i+1, column, w.Shown)
 		}
 	}
 	if given && w.reordered(pages) {
-		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order: which of them come again is not known. "+
-			"Write a row for each, in the same order, or use mode upsert", w.Shown)
+		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order, so it is unknown which of them are read again. "+
+			"Write one row for each in the same order, or use mode upsert", w.Shown)
 	}
 	return nil
 }
@@ -107,7 +129,8 @@ const (
 	stateBytes         = 8
 	withoutCursor byte = 0
 	withCursor    byte = 1
-	behindRows    byte = 2
+	behindRows    byte = 2 // and where the counts of rows begin that a call has met, see counted.go
+	behindCounts  byte = 3
 )
 
 // ofState is where known rows of a state begin: those without a cursor, those with one, or those
@@ -161,7 +184,7 @@ func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
 // WithoutState is the write as far as the ledger knows it: it moves no state.
 func (w *TableWrite) WithoutState() *TableWrite {
 	without := *w
-	without.State, without.known = nil, nil
+	without.State, without.known, without.firsts, without.counts = nil, nil, nil, nil
 	return &without
 }
 
@@ -337,10 +360,11 @@ const (
 	BlocksStatement = "SELECT hashes FROM " + BlocksTable + " WHERE last_position >= $1 AND last_position <= $2 UNION ALL " +
 		"SELECT hashes FROM (SELECT first_position, hashes FROM " + BlocksTable + " WHERE last_position > $2 ORDER BY last_position LIMIT 1) AS behind " +
 		"WHERE first_position <= $2"
-	// noBlock is the condition that no block has positions from $1 to $2, or behind $1 to $2: the operator says which.
+	// noBlock is the condition that no block overlaps the positions from $1 to $2. The operator is >= if a block may not end at
+	// $1 either, and > if it may.
 	noBlock = "coalesce((SELECT first_position FROM " + BlocksTable + " WHERE last_position %s $1 ORDER BY last_position LIMIT 1) > $2, true)"
-	// addBlock adds the block of the positions from $3 to $4 with the hashes $5, where noBlock holds, and no known row
-	// of its own has one of them; $6 is Behind.
+	// addBlock inserts the block of the positions from $3 to $4 with the hashes $5, if noBlock holds and no row that is known by
+	// itself lies between $3 and $6, the end of that range (Behind).
 	addBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) SELECT CAST($3 AS %[1]s), CAST($4 AS %[1]s), CAST($5 AS %[1]s) WHERE %[2]s" +
 		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
 )
@@ -370,7 +394,7 @@ func Target(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &TableWrite{Shown: shown}
+	w := &TableWrite{Shown: shown, target: in.Table()}
 	if w.Table, err = splitName(shown); err != nil {
 		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}

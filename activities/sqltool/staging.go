@@ -106,6 +106,8 @@ func (s *staging) part() int64 {
 // StagingTx is a transaction in which rows are staged and published.
 type StagingTx interface {
 	RejectingTx
+	// Alone is ErrShared where other writes use the table meanwhile.
+	Alone() error
 	// Inspect describes the table of a write.
 	Inspect(ctx context.Context, w *TableWrite) (*Inspected, error)
 	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
@@ -120,7 +122,7 @@ type StagingTx interface {
 	Free(ctx context.Context, table []string) (bool, error)
 }
 
-// Inspected is what the table of staged rows is like.
+// Inspected describes the target of staged rows, as the table beside it has to be made.
 type Inspected struct {
 	Schema string // "" where there is one
 	// NoSchema says that the table's schema is not there.
@@ -176,10 +178,10 @@ func (d *Dialect) StagingTables() []NewTable {
 
 func whereKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that says which rows are replaced, or deleted if they were not read."},
-		{Name: "equals", Kind: playbook.KindValue, Doc: "The one value whose rows these are, such as a tenant. Not used beside from and to."},
-		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value whose rows these are; without it there is none."},
-		{Name: "to", Kind: playbook.KindValue, Doc: "The value from which on rows are others; without it there is none."},
+		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that decides which rows are replaced, or deleted if they were not read."},
+		{Name: "equals", Kind: playbook.KindValue, Doc: "The value that these rows have in the column, such as a tenant. Cannot be combined with from and to."},
+		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value of these rows, inclusive; without it there is no lower bound."},
+		{Name: "to", Kind: playbook.KindValue, Doc: "The upper bound of these rows, exclusive; without it there is none."},
 	}
 }
 
@@ -214,9 +216,9 @@ func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 		says  string
 	}{
 		{s.deleteMissing, w.upsert, "delete_missing needs mode upsert: rows that were not read are identified by their key"},
-		{s.where != nil, w.replace || s.deleteMissing, "replace_where needs mode replace or delete_missing: true, as it says which rows are replaced or deleted"},
-		{in.Fields["max_delete"].Data != nil, s.deleteMissing, "max_delete needs delete_missing: true, whose deletes it bounds"},
-		{s.allowEmpty, w.replace || s.deleteMissing, "allow_empty needs mode replace or delete_missing: true, as others delete nothing"},
+		{s.where != nil, w.replace || s.deleteMissing, "replace_where needs mode replace or delete_missing: true"},
+		{in.Fields["max_delete"].Data != nil, s.deleteMissing, "max_delete needs delete_missing: true"},
+		{s.allowEmpty, w.replace || s.deleteMissing, "allow_empty needs mode replace or delete_missing: true"},
 	} {
 		if one.given && !one.needs {
 			return tool.ConfigErrorf("step %q: %s", in.Step, one.says)
@@ -230,8 +232,8 @@ func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 		if s.deleteMissing {
 			word = "delete_missing"
 		}
-		return tool.ConfigErrorf("step %q: %s needs a sink, whose rows are published once the call or loop has completed: "+
-			"write it in the sink of the step that reads the rows", in.Step, word)
+		return tool.ConfigErrorf("step %q: %s works only in a sink, whose rows are published when the call or loop has completed; "+
+			"use it in the sink of the step that reads the rows", in.Step, word)
 	}
 	s.Staging = in.Staging
 	if s.Do != "" { // known by the ID of its call or loop
@@ -248,22 +250,22 @@ func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
 	}
 	column := expression.Text(fields["column"])
 	if fields["column"] == nil || column == "" {
-		return tool.ConfigErrorf("step %q: replace_where needs column, the column that says which rows are replaced", in.Step)
+		return tool.ConfigErrorf("step %q: replace_where needs column, the column that decides which rows are replaced", in.Step)
 	}
 	where := &bounds{column: column, equals: fields["equals"], from: fields["from"], to: fields["to"]}
 	for _, name := range playbook.SortedKeys(fields) {
 		switch fields[name].(type) {
 		case []any, map[string]any:
-			return tool.ConfigErrorf("step %q: %s of replace_where must be one value, this is a %s", in.Step, name, expression.TypeName(fields[name]))
+			return tool.ConfigErrorf("step %q: %s of replace_where must be a single value, not a %s", in.Step, name, expression.TypeName(fields[name]))
 		case nil: // all rows would be replaced on that side
-			return tool.ConfigErrorf("step %q: %s of replace_where is nil, which bounds nothing; leave it out where that is meant", in.Step, name)
+			return tool.ConfigErrorf("step %q: %s of replace_where is nil; remove it if there is no bound", in.Step, name)
 		}
 	}
 	switch limits := where.limits(); {
 	case len(limits) == 0:
 		return tool.ConfigErrorf("step %q: replace_where needs equals, from or to; without it all rows are replaced", in.Step)
 	case where.equals != nil && len(limits) > 1:
-		return tool.ConfigErrorf("step %q: replace_where has equals beside from or to; write one of the two", in.Step)
+		return tool.ConfigErrorf("step %q: replace_where has equals together with from or to; use one of the two", in.Step)
 	}
 	w.staging.where = where
 	return nil
@@ -380,10 +382,10 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 		s.published = &written
 		return nil
 	case dropped:
-		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, as none was added for more than an hour "+
-			"while another run wrote to the table: nothing takes their place. Run it again", s.write.Shown)
+		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, because none was added for more than an hour "+
+			"while another run wrote to the table. Run it again", s.write.Shown)
 	case replaces != s.write.staging.where.text():
-		return tool.Errorf("replace_where of table %q says something else than in another write of the same call or loop (%s, and %s now): "+
+		return tool.Errorf("replace_where of table %q differs from another write of the same call or loop (%s, and %s now): "+
 			"it must not depend on the element", s.write.Shown, replaces, s.write.staging.where.text())
 	}
 	return s.name(beside, newer)
@@ -444,7 +446,7 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 		return err
 	}
 	if round > int64(w.staging.Round) {
-		return s.overtaken("its call has begun anew")
+		return s.overtaken("its call has started again")
 	}
 	if round < int64(w.staging.Round) {
 		return s.forget(ctx)
@@ -475,7 +477,7 @@ func (s *stage) countBefore(ctx context.Context) error {
 }
 
 func (s *stage) overtaken(why string) error {
-	return stagingError(typeOvertaken, "this write to table %q comes too late, as %s since: nothing was written", s.write.Shown, why)
+	return stagingError(typeOvertaken, "this write to table %q came too late, because %s; nothing was written", s.write.Shown, why)
 }
 
 // forget drops what the part has staged in rounds before.
@@ -509,9 +511,9 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 
 // Doing is what the write does, as the head of a message.
 func (w *TableWrite) Doing() string {
-	if w.changing != "" {
+	if w.changing != nil {
 		const shown = 300
-		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing, shown))
+		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing.Statement, shown))
 	}
 	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
@@ -531,7 +533,7 @@ func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableW
 	}
 	for _, column := range settled.tableColumns { // the table beside would take them
 		if column.ReadOnly && slices.Contains(settled.Columns, column.Name) {
-			return Written{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written to: the database makes its values itself; leave it out in args",
+			return Written{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written: the database generates its values; remove it from args",
 				settled.placeOf(column.Name, false), column.Name, settled.Shown)
 		}
 	}
@@ -547,6 +549,7 @@ func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableW
 	if err != nil {
 		return written, beside, err
 	}
+	written.beside = true
 	return written, beside, s.leave(ctx, written.affected, settled.Columns)
 }
 
@@ -648,34 +651,60 @@ func (s *stage) prepare(ctx context.Context, settled *TableWrite) error {
 	return err
 }
 
-// follow adds and widens columns of the table beside as those of its target were.
+// follow changes the columns of the table beside like those of its target: it adds the ones that were added there, and widens the
+// ones that were widened.
 func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
-	d := s.tx.Dialect()
 	there, err := s.tx.Columns(ctx, s.beside)
 	if err != nil || len(there) == 0 || s.write.staging.deleteMissing {
 		return there, err
 	}
-	var changes []string
-	alter := "ALTER TABLE " + s.beside.QuotedTable() + " "
+	changes, err := s.changesBeside(ctx, target, there)
+	if len(changes) == 0 || err != nil {
+		return there, err
+	}
+	return there, s.tx.Change(ctx, s.beside, func() error { return s.beside.change(ctx, s.tx, changes) })
+}
+
+// changesBeside are the statements that have the table beside follow.
+func (s *stage) changesBeside(ctx context.Context, target, there []Column) (changes []interpreter.DDL, err error) {
+	var (
+		d         = s.tx.Dialect()
+		inspected *Inspected
+	)
 	for _, column := range target {
 		switch at := slices.IndexFunc(there, func(c Column) bool { return c.Name == column.Name }); {
 		case at < 0:
-			changes = append(changes, alter+"ADD COLUMN "+d.IfNotExists+quoteName(column.Name)+" "+column.Type)
-		case there[at].Type != column.Type && d.Widen != "":
-			changes = append(changes, alter+"ALTER COLUMN "+quoteName(column.Name)+" "+d.Widen+" "+column.Type)
-		}
-	}
-	if len(changes) == 0 {
-		return there, nil
-	}
-	return there, s.tx.Change(ctx, s.beside, func() error {
-		for _, change := range changes {
-			if _, err := s.tx.Exec(ctx, change); err != nil {
-				return err
+			if inspected == nil {
+				if inspected, err = s.inspect(ctx); err != nil {
+					return nil, err
+				}
 			}
+			of := slices.IndexFunc(inspected.Columns, func(c InspectedColumn) bool { return c.Name == column.Name })
+			if of < 0 {
+				continue // it is gone again
+			}
+			changes = append(changes, s.beside.addColumn(d, inspected.Columns[of].definition()))
+		case there[at].Type != column.Type && d.Widen != "":
+			changes = append(changes, s.beside.widenColumn(d, column.Name, column.Type))
 		}
-		return nil
-	})
+	}
+	return changes, nil
+}
+
+// definition is that of the column in a table beside its own: what a row lacks is there what it would be in its target, and what
+// cannot be NULL in the target cannot be NULL beside it.
+func (c InspectedColumn) definition() string {
+	definition := quoteName(c.Name) + " " + c.Type
+	if c.ReadOnly {
+		return definition
+	}
+	if c.Default != "" {
+		definition += " DEFAULT " + c.Default
+	}
+	if c.NotNull {
+		definition += " NOT NULL"
+	}
+	return definition
 }
 
 // make makes the table beside, unless another write of the call or loop has made it.
@@ -721,7 +750,7 @@ func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
 		return nil, tool.Errorf("%s cannot be used with table %q: %s", word, w.Shown, target.Refused)
 	}
 	if w.replace && len(w.Key) == 0 && len(target.Referencing) > 0 {
-		return nil, tool.Errorf("foreign keys of %s point at table %q, so that its rows cannot all be deleted: write key, and only what differs is changed",
+		return nil, tool.Errorf("foreign keys of %s point at table %q, so its rows cannot all be deleted; add key, so that only differences are written",
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
 	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
@@ -747,8 +776,8 @@ func (s *stage) create(ctx context.Context, target *Inspected, there []Column) (
 			continue
 		}
 		definition := quoteName(column.Name) + " " + column.Type
-		if column.NotNull && column.Default == "" && !column.ReadOnly && w.replace {
-			definition += " NOT NULL"
+		if w.replace {
+			definition = column.definition()
 		}
 		columns = append(columns, definition)
 	}
@@ -819,12 +848,12 @@ func (w *TableWrite) outside(row int) error {
 	if given := w.Rows[row][where.column]; given != nil {
 		value = fmt.Sprintf("%q", tool.CutText(expression.Text(given), 200))
 	}
-	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where is about those%s", w.Number(row), where.column, value, limits)
+	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where is limited to rows%s", w.Number(row), where.column, value, limits)
 }
 
 // lost is the error of rows that are not there any more.
 func (s *stage) lost(written, there int64) error {
-	return stagingError(typeStagingLost, "%d rows were written for table %q, and %d are there: nothing was published. Run it again", written, s.write.Shown, there)
+	return stagingError(typeStagingLost, "%d rows were staged for table %q, but %d were found, so nothing was published. Run it again", written, s.write.Shown, there)
 }
 
 // dropLeftOver drops what calls have staged that have ended without publishing it.

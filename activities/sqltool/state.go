@@ -34,6 +34,9 @@ type Dialect struct {
 	Options                   string // behind the table of rows that are known
 	Now                       string // expression
 	Least, Greatest           string // functions of values
+	// BytesList is a table `given` with a column n, of the list of bytes that $1 is as ListOf makes it.
+	BytesList string
+	ListOf    func([][]byte) any
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
@@ -120,10 +123,7 @@ type StateTx interface {
 
 // storedState is a row of StateTable.
 type storedState struct {
-	incremental.State
-	found     incremental.Cursor
-	holder    string
-	lastWrite int
+	incremental.StateEntry
 	// knownFrom is where rows begin that are known if they were written, and key what distinguishes them; nil of a state that
 	// knows none, or all.
 	knownFrom []byte
@@ -145,7 +145,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		position, foundPosition      []byte
 		cursorPath, kind, sourceMark string
 	)
-	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
+	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.Holder, &s.Run, &s.Last,
 		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs, &otherTables); err != nil {
 		return s, err
 	}
@@ -164,7 +164,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 	if s.Watermark, err = readCursor(watermark, position); err != nil {
 		return s, err
 	}
-	s.found, err = readCursor(found, foundPosition)
+	s.Found, err = readCursor(found, foundPosition)
 	return s, err
 }
 
@@ -223,78 +223,91 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 	if err != nil {
 		return claimed, err
 	}
-	if state.holder == claim.Holder {
-		state.Watermark = state.found
-		return state.claimed(claim, target.Shown), nil
+	decision, err := state.Claim(claim, claimTarget{ctx, tx, state, target}, time.Time{})
+	switch {
+	case err != nil:
+		return claimed, err
+	case decision.Refused != nil:
+		return incremental.Claimed{Refused: decision.Refused}, nil
+	case decision.Repeated:
+		state.Watermark = state.Found
+		return state.claimed(ctx, tx, claim, target.Shown)
 	}
-	if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
-		return incremental.Claimed{Refused: refused}, nil
-	}
-	table, err := tx.LookUp(ctx, target)
-	if err != nil {
+	if err := keepChanges(ctx, tx, decision.Changes); err != nil {
 		return claimed, err
 	}
-	state, refused, err := state.forTable(ctx, tx, claim, table)
-	if refused != nil || err != nil {
-		return incremental.Claimed{Refused: refused}, err
+	if decision.Anew {
+		if err := beginAnew(ctx, tx, state.Name); err != nil {
+			return claimed, err
+		}
+		state.knownFrom, state.knownAs = nil, ""
 	}
-	if refused, err := ofAnotherKey(ctx, tx, state, claim); refused != nil || err != nil {
-		return incremental.Claimed{Refused: refused}, err
-	}
-	if err := keepMoves(ctx, tx, state); err != nil {
+	if err := forgetCounts(ctx, tx, claim.Name); err != nil {
 		return claimed, err
+	}
+	state.StateEntry = decision.Entry
+	switch {
+	case state.knownAs == "":
+		state.knownAs = decision.Table.Shown
+	case decision.Lacks: // what is known was in the other table, or has been deleted
+		state.knownAs = decision.Table.Shown + " of " + claim.Holder
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
-		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(claim))
-	return state.claimed(claim, target.Shown), err
+		claim.Name, state.Holder, state.Run, state.Source.CursorPath, string(state.Source.Type), state.Source.Fingerprint,
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables))
+	if err != nil {
+		return claimed, err
+	}
+	return state.claimed(ctx, tx, claim, target.Shown)
 }
 
-// forTable is the state about the table of a claim, or why it cannot be that: a table that lacks the rows before the watermark
-// would never get them.
-func (s storedState) forTable(
-	ctx context.Context, tx StateTx, claim incremental.Claim, table incremental.Table,
-) (storedState, *incremental.Refusal, error) {
-	kept := s.State
-	kept.Emptied = kept.Emptied && !claim.Full // all rows are read again
-	lacks, refused, note := kept.Lacks(table), incremental.WithoutRows(kept, table), "--full-refresh: the table has no rows"
-	switch {
-	case refused == nil:
-		refused, note = incremental.WithoutTables(kept, claim), incremental.FullIntoAnother
-	case refused.Type == incremental.TypeOfAnother:
-		note = "--full-refresh: the sink writes to " + table.Name
+// claimTarget is the table that a claim is about, and the rows that its state knows.
+type claimTarget struct {
+	ctx   context.Context //nolint:containedctx // of one decision
+	tx    StateTx
+	state storedState
+	write *TableWrite
+}
+
+// Table finds the table.
+func (t claimTarget) Table() (incremental.Table, error) { return t.tx.LookUp(t.ctx, t.write) }
+
+// Key is the key of the claim before; false where that did not insert.
+func (t claimTarget) Key() (key []string, inserted bool, err error) {
+	if t.state.key == nil {
+		return nil, false, nil
 	}
-	switch {
-	case refused == nil:
-	case claim.Full:
-		var err error
-		if s, err = beginAnew(ctx, tx, s, claim, note); err != nil {
-			return s, nil, err
+	return key, true, json.Unmarshal([]byte(*t.state.key), &key)
+}
+
+// KnowsRows reports whether there are rows that the state knows.
+func (t claimTarget) KnowsRows() (known bool, err error) {
+	for _, of := range knownRows {
+		err := t.tx.Query(t.ctx, "SELECT 1 FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2 LIMIT 1",
+			[]any{ofState(t.state.Name, withoutCursor), ofState(t.state.Name, behindRows)}, func(func(...any) error) error {
+				known = true
+				return nil
+			})
+		if known || err != nil {
+			return known, err
 		}
-	default:
-		return s, refused, nil
 	}
-	switch {
-	case s.knownAs == "":
-		s.knownAs = table.Shown
-	case lacks: // what is known was in the other table, or has been deleted
-		s.knownAs = table.Shown + " of " + claim.Holder
-	}
-	s.Table = table.Name
-	return s, nil, nil
+	return false, nil
 }
 
 // claimed is the state as a claim finds it.
-func (s *storedState) claimed(claim incremental.Claim, shown string) incremental.Claimed {
-	claimed := incremental.Claimed{Watermark: s.Watermark}
-	if claim.Inserts {
-		claimed.KnownFrom = s.knownFrom
-		if s.knownAs != shown {
-			claimed.KnownAs = s.knownAs
-		}
+func (s *storedState) claimed(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.Claimed, err error) {
+	claimed.Watermark = s.Watermark
+	if !claim.Inserts {
+		return claimed, nil
 	}
-	return claimed
+	claimed.KnownFrom = s.knownFrom
+	if s.knownAs != shown {
+		claimed.KnownAs = s.knownAs
+	}
+	err = tx.Query(ctx, "SELECT known_to FROM "+StateTable+" WHERE name = $1", []any{claim.Name}, func(scan func(...any) error) error { return scan(&claimed.KnownTo) })
+	return claimed, err
 }
 
 // rowKey is what distinguishes rows of a claim, as its column has it; nil where the sink does not insert.
@@ -307,71 +320,31 @@ func rowKey(claim incremental.Claim) any {
 }
 
 // otherTables are those of a claim beside the one that the state is kept for, as their column has them; nil where they are not known.
-func otherTables(claim incremental.Claim) any {
-	if claim.Tables == nil {
+func otherTables(digests []string) any {
+	if digests == nil {
 		return nil
 	}
-	text, _ := json.Marshal(claim.Digests()) //nolint:errchkjson // texts
+	text, _ := json.Marshal(digests) //nolint:errchkjson // texts
 	return string(text)
 }
 
-// ofAnotherKey is why a claim is refused whose key would not recognize the rows that the state knows, nil where it may have the state.
-func ofAnotherKey(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim) (*incremental.Refusal, error) {
-	if !claim.Inserts || state.key == nil || *state.key == rowKey(claim) {
-		return nil, nil
+// beginAnew takes the watermark from a state, and what it knows of rows.
+func beginAnew(ctx context.Context, tx StateTx, name string) error {
+	if err := forgetRows(ctx, tx, name); err != nil {
+		return err
 	}
-	var kept []string
-	if err := json.Unmarshal([]byte(*state.key), &kept); err != nil {
-		return nil, err
-	}
-	for _, of := range knownRows {
-		var refused *incremental.Refusal
-		err := tx.Query(ctx, "SELECT 1 FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2 LIMIT 1",
-			[]any{ofState(claim.Name, withoutCursor), ofState(claim.Name, behindRows)}, func(func(...any) error) error {
-				refused = incremental.OfAnotherKey(state.Name, kept, claim.Key)
-				return nil
-			})
-		if refused != nil || err != nil {
-			return refused, err
+	_, err := tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL, known_from = NULL, row_key = NULL WHERE name = $1", name)
+	return err
+}
+
+// keepChanges writes changes into the history, the oldest first.
+func keepChanges(ctx context.Context, tx StateTx, changes []incremental.StateChange) error {
+	for _, change := range changes {
+		if err := keepChange(ctx, tx, change); err != nil {
+			return err
 		}
 	}
-	return nil, nil
-}
-
-// beginAnew has a state begin anew whose table lacks its rows. Were its watermark kept, a call that reads
-// everything and fails on the way would leave a table with rows behind, and the next one would
-// read on from the watermark.
-func beginAnew(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim, note string) (anew storedState, err error) {
-	if err := keepMoves(ctx, tx, state); err != nil {
-		return anew, err
-	}
-	if err := keepChange(ctx, tx, incremental.StateChange{
-		Name: state.Name, By: claim.Run, From: state.Watermark, Note: note,
-	}); err != nil {
-		return anew, err
-	}
-	if err := forgetRows(ctx, tx, state.Name); err != nil {
-		return anew, err
-	}
-	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL, known_from = NULL, row_key = NULL WHERE name = $1", state.Name)
-	anew.State = incremental.State{Name: state.Name}
-	return anew, err
-}
-
-// keepMoves puts the moves of a state's holder into its history, if there are any.
-func keepMoves(ctx context.Context, tx StateTx, state storedState) error {
-	if !state.moved() {
-		return nil
-	}
-	return keepChange(ctx, tx, state.change())
-}
-
-// moved reports whether the state has another watermark than its holder found.
-func (s *storedState) moved() bool { return !s.Watermark.Equal(s.found) }
-
-// change are the moves of the state's holder.
-func (s *storedState) change() incremental.StateChange {
-	return incremental.StateChange{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
+	return nil
 }
 
 // keepChange writes a change into the history; one without a time is made now.
@@ -411,7 +384,8 @@ func lastKnown(d *Dialect, from, to string) string {
 func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any, err error) {
 	w := write.State
 	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
-	args = append(make([]any, 0, mostMoveArgs), w.Name, w.Holder, int64(w.Number-1), int64(w.Number))
+	before, again := w.Fence()
+	args = append(make([]any, 0, mostMoveArgs), w.Name, w.Holder, int64(before), int64(again))
 	if w.Rows != nil {
 		shape.floor, shape.sweeps = true, w.Rows.Sweep
 		args = append(args, belowRows(w.Name, w.Rows.Floor), ofState(w.Name, withCursor))
@@ -419,7 +393,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 			shape.known, args = true, append(args, to)
 		}
 	}
-	if w.Move != nil && (!w.Move.To.IsZero() || w.Move.Back) {
+	if w.Moves() {
 		watermark, position, err := cursorArgs(w.Move.To)
 		if err != nil {
 			return "", nil, err
@@ -472,7 +446,7 @@ func (s moveShape) statement() string {
 	set += ", rows_written = " + param()
 	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", s.dialect.Now}} {
 		value := column[1]
-		if !s.back {
+		if !s.back { // Cursor.Passes
 			value = "CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + value + " ELSE " + column[0] + " END"
 		}
 		set += ", " + column[0] + " = " + value
@@ -511,7 +485,13 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 			return err
 		}
 	}
-	return nil
+	return forgetCounts(ctx, tx, name)
+}
+
+// forgetCounts drops what a call has counted.
+func forgetCounts(ctx context.Context, tx StateTx, name string) error {
+	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, behindRows), ofState(name, behindCounts))
+	return err
 }
 
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
@@ -548,17 +528,18 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	if err != nil {
 		return err
 	}
-	why := "it was set or forgotten since this call claimed it"
-	switch {
-	case found && state.holder == w.Holder:
-		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.lastWrite)
-	case found && state.holder != "" && state.Run == w.Run:
-		why = "another iteration of this run claimed it later: two elements of the loop share this state. Leave out elements that are there twice, " +
-			"or name the state by what distinguishes them"
-	case found && state.holder != "":
+	why := "it has been set or forgotten since this call claimed it"
+	switch standing := state.Standing(*w); {
+	case !found || standing == incremental.StandingSet:
+	case standing == incremental.StandingSameRun:
+		why = "another iteration of this run claimed it later: two elements of the loop share this state. Remove duplicate elements, " +
+			"or use what distinguishes them in the name of the state"
+	case standing == incremental.StandingOther:
 		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
+	default:
+		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.Last)
 	}
-	return FinalError(incremental.TypeMoved, "the state %q is no longer this call's: %s. Nothing was written", w.Name, why)
+	return FinalError(incremental.TypeMoved, "the state %q no longer belongs to this call: %s. Nothing was written", w.Name, why)
 }
 
 // FinalError is an error of kind incremental, which ends the call.
@@ -601,11 +582,8 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 	if err != nil || !found {
 		return err
 	}
-	if err := keepMoves(ctx, tx, state); err != nil {
-		return err
-	}
-	change.At, change.From = time.Time{}, state.Watermark
-	if err := keepChange(ctx, tx, change); err != nil {
+	next, changes := state.Set(change, time.Time{})
+	if err := keepChanges(ctx, tx, changes); err != nil {
 		return err
 	}
 	if change.To.IsZero() {
@@ -615,7 +593,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		_, err := tx.Exec(ctx, "DELETE FROM "+StateTable+" WHERE name = $1", change.Name)
 		return err
 	}
-	watermark, position, err := cursorArgs(change.To)
+	watermark, position, err := cursorArgs(next.Watermark)
 	if err != nil {
 		return err
 	}
@@ -650,10 +628,13 @@ func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incre
 		return nil, err
 	}
 	state, found, err := findState(ctx, tx, name)
-	if err == nil && found && state.moved() {
-		changes = append(changes, state.change())
+	if err != nil || !found {
+		return changes, err
 	}
-	return changes, err
+	if moves, moved := state.Moves(); moved {
+		changes = append(changes, moves)
+	}
+	return changes, nil
 }
 
 func scanChange(scan func(...any) error) (c incremental.StateChange, err error) {

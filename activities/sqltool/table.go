@@ -31,6 +31,8 @@ type TableWrite struct {
 	uniform bool        // each row has all columns
 	given   int         // how many rows it had at first
 	known   [][]byte    // each row, where rows are distinguished
+	firsts  [][]byte    // each row as the first of those that equal it, where rows are counted
+	counts  []int       // and its place among them, from 1; nil where all are the first
 	inOrder bool        // these are sorted
 	chunks  []RowLookup // what Seen gives, where that is known
 	numbers []int       // of each row, where rows are left out
@@ -51,9 +53,10 @@ type TableWrite struct {
 	planned  bool // nothing is written, and its rows are not known
 	contract contract
 	types    map[string]string     // declared types by columns
-	changes  []string              // statements that change the table, once the write is settled
-	changing string                // the statement that changes the table just now, "" for none
+	changes  []interpreter.DDL     // what changes the table, once the write is settled
+	changing *interpreter.DDL      // what changes the table just now, nil for nothing
 	leftOut  interpreter.RowCounts // what is not written
+	target   interpreter.TableRows // the table as figures name it
 	rejected rejected
 	// unfit are the rows, by their numbers, that are refused for a value that would become another one, and served what rows were before
 	// their values were changed for their columns.
@@ -70,18 +73,18 @@ type TableWrite struct {
 // TableFields are the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
 	return []playbook.Field{
-		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Not used beside statement."},
-		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies rows; needed by mode upsert. With it mode replace changes only what differs."},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, are left out where the table has such a row, or take the place of all rows of the table."},
-		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
-		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
-		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Which rows are replaced, or deleted if they were not read: those whose column is equals, or at least from and less than to. Others stay, and a row to be written that is not among them is an error."},
-		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows of the table that the call or loop has not read are deleted once it has completed."},
-		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the rows that the table had which delete_missing may delete, from 0 to 1; more is an error, and nothing is deleted."},
-		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows empties the table; else that is an error, and nothing is deleted."},
-		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that differ from their table: one word, or one for tables, columns and data_type."},
-		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
-		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Cannot be combined with statement."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies rows; required by mode upsert. With a key, mode replace changes only rows that differ."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "How rows are written: insert adds them, upsert replaces rows with the same key, insert_or_ignore skips rows that the table has, and replace replaces all rows of the table."},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never replaces one with a larger value."},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: a row in which it is truthy is deleted by its key. The table does not need the column."},
+		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Which rows are replaced, or deleted if they were not read: rows whose column is equal to equals, or at least from and less than to. Other rows stay; writing a row outside of these is an error."},
+		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows that the call or loop has not read are deleted from the table when it has completed."},
+		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the table's rows that delete_missing may delete, from 0 to 1. If more would be deleted, the sink fails and nothing is deleted."},
+		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows may empty the table. Otherwise the sink fails and nothing is deleted."},
+		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that do not match the table: one word, or one each for tables, columns and data_type."},
+		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
+		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database rejects; the others are written. Without it, one such row fails the write."},
 	}
 }
 
@@ -93,88 +96,114 @@ var (
 )
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
-const TableDoc = `With table instead of statement, rows are written: args, else the result of what
-the sink belongs to. In a sink a list is many rows; a step writes one, a map. Nested values are
-stored as JSON. Each row writes its own fields: what it lacks stays as it is with mode upsert, and gets
-the column's default in a new row, whatever other rows have; with mode replace it is NULL if others have it. All rows
-are written in one transaction, in the order of their key. mode upsert replaces rows with the same key
-(of two such rows in one write the later wins, and one that is refused or discarded is as if it were not there); which keys
-are equal is for the database to say. PostgreSQL undoes some writes because of others (a deadlock, or a serialization
-failure); such a write is made again up to 5 times. mode insert_or_ignore leaves out
-rows of which the table has the key, or any other value that is unique. Modes
-insert, insert_or_ignore and replace note operation_key in the table reprise_writes, in
-the same transaction, and write nothing if it is there: a write that is
-delivered twice is written once. If it is there with other rows, the write fails
-and says so. Where pages, or the iterations of a
-batch, share an activity, the same transaction notes in the table reprise_notes
-how the call continues; those notes are deleted when they are no longer needed, at
-the latest after 7 days. Both tables are made when they are first needed.
+const TableDoc = `With table instead of statement, the tool writes rows: args, else the result. In a
+sink a list is many rows; a step writes one row, a map. Nested values are stored as
+JSON. Each row writes its own fields, whatever other rows have. A field that a row
+lacks keeps its value with mode upsert; in a new row, and with mode replace, it gets
+the column's default. All rows are written in one transaction, in the order of their
+key. mode upsert replaces rows with the same key; the database decides which keys are
+equal. If a write has two rows with one key, the later one wins; rejected and discarded
+rows do not count. PostgreSQL undoes some writes because of others (a deadlock, or a
+serialization failure); such a write is repeated up to 5 times. mode insert_or_ignore
+skips rows whose key, or any other unique value, is already in the table. Modes insert,
+insert_or_ignore and replace record operation_key in the table reprise_writes, in the
+same transaction, and write nothing if it is already there, so a write that is delivered
+twice is written once. If it is there with other rows, the write fails and says so. If
+pages, or the iterations of a batch, share an activity, the same transaction records in
+the table reprise_notes how the call continues. Those entries are deleted when they are
+no longer needed, after 7 days at the latest. Both tables are created when they are
+first needed.
 
-With sequence_by, mode upsert compares rows of one key by that column, those of
-one write too: the larger value stays, of equal ones the later row. They are compared as incremental compares
-cursors, whatever the column's type: numbers as numbers, times as instants in any form, other text by code points; nil is less than
-any other value. Of texts the type of incremental decides, where the column is its cursor_path, else what they look like. With hard_delete, a row in which that column is truthy deletes the row with
-its key (a text such as "false", "no" or "0", which is truthy too, is an error), beside sequence_by only one that is not newer, and the result has
-rows_deleted. A row that comes later, and is older than the one that was deleted,
-is written: nothing is left to compare it with.
+With sequence_by, mode upsert compares rows with the same key by that column, including
+rows of one write: the larger value stays, and of equal ones the later row. Values are
+compared as incremental compares cursors, whatever the column's type: numbers as
+numbers, times in any form as instants, other text by code points; nil is less than any
+other value. For texts, the type of incremental decides if the column is its
+cursor_path, else their form does. With hard_delete, a row in which that column is
+truthy deletes the row with its key; with sequence_by, only a row that is not newer. The
+result then has rows_deleted. A text such as "false", "no" or "0", which is also truthy,
+is an error. A row that arrives after a deletion is written even if it is older than the
+deleted row, because nothing is left to compare it with.
 
-schema_contract says what happens to rows that differ from their table. freeze (the
-default) is an error that names row and column. evolve makes the table, and its schema where the user may, with the
-columns of key NOT NULL and its primary key, adds columns that may be NULL, and
-widens smallint, integer and bigint up to numeric, real to double precision, and
-varchar(n) to text; it drops, renames and narrows nothing. The types of new columns
-are those of columns, else follow from the rows: bigint, numeric, boolean, text, and
-jsonb for lists and maps (SQLite: text), and in PostgreSQL timestamptz or date for the cursor of incremental. A column that is nil in all rows
-is not made yet.
-discard_value leaves out the value, discard_row the row; the result's meta counts
-them in discarded_values and discarded_rows, and the run warns of them. Changes are
-made in the transaction of the rows. One that waits more than 5 s for other
-transactions is an error of class retryable. SQLite keeps values of any type in a column: there
-evolve widens nothing, discard_value and discard_row go by the declared type, and
-a number that a column of numbers would round is an error.
+schema_contract decides what happens to rows that do not match the table. freeze, the
+default, is an error that names row and column. evolve creates the table, and its schema
+if the user may, with the columns of key as NOT NULL and primary key; it adds columns
+that may be NULL, and widens smallint, integer and bigint up to numeric, real to double
+precision, and varchar(n) to text. It never drops, renames or narrows anything. New
+columns have the types in columns, else types that follow from the rows: bigint,
+numeric, boolean, text, and jsonb for lists and maps (text in SQLite), and in PostgreSQL
+timestamptz or date for the cursor of incremental. A column that is nil in all rows is
+not created yet. discard_value omits the value, discard_row the row; the result's meta
+counts them in discarded_values and discarded_rows, and the run has a warning. Changes
+are made in the transaction of the rows. A change that waits more than 5 s for other
+transactions is an error of class retryable. SQLite stores values of any type in a
+column: there, evolve widens nothing, discard_value and discard_row go by the declared
+type, and a number that a column of numbers would round is an error.
 
-In both databases a text goes into a column of numbers, a key too, only where it is the plain form of one, as JSON writes numbers, without an exponent: "007",
-" 12 ", "1e3" and "NaN" are differences of data_type, and in a column of booleans all texts but true, false, t, f, 1 and 0. A time with an
-offset is converted to UTC for a column without one (timestamp, and time and date, which keep a part of it), in writes, comparisons and bounds; one with a zone by name is a difference there, and a
-word such as now or today is one in any column of times. SQLite has no such columns: a time keeps its text.
+In both databases, a text goes into a column of numbers, or a key of numbers, only if it
+is a plain number as in JSON, without an exponent: "007", " 12 ", "1e3" and "NaN" are
+differences of data_type. So is a NaN or Infinity that was read from a database; select
+it as NULL, as in nullif(x, 'NaN'). In a column of booleans, all texts but true, false,
+t, f, 1 and 0 are differences. A time with an offset is converted to UTC if its column
+has no zone (timestamp, and time and date, which keep a part of it), in writes,
+comparisons and bounds; a time with a named zone is a difference there, and a word such
+as now or today is one in any column of times. SQLite has no such columns: a time keeps
+its text.
 
-With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
-the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until
-the call or loop has completed they are staged in a table of their own, reprise_staging_ID, where a row is checked for types, NOT NULL and
-CHECK; values that are unique, and foreign keys, are checked at the end. Then one transaction puts them in place, by difference where there is a
-key (what is gone is deleted, what differs is changed, of rows with one key the one that was written last counts, and columns that no row
-had stay), else by DELETE and INSERT, which a table that others' foreign keys point at does not allow. A reader sees the old rows or the new. Writers of
-the table wait meanwhile; a transaction of theirs that takes more than 5 s is an error of class retryable. The result has
-rows_affected and rows_deleted. A column that cannot be NULL has its default in rows without a value. replace_where bounds
-what is replaced, and what delete_missing deletes; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
-In SQLite, whose columns have no type for times, bounds that are times are compared as instants with whatever the column has in any zone
-and form; a value without a zone, such as a date, is of the zone of the bound, and what is no time is outside.
+With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
+of the table. Only rows are replaced, never the table, so it keeps its views, grants,
+triggers, policies, publications and foreign keys. Until the call or loop has completed,
+the rows are staged in a separate table, reprise_staging_ID. There, each row is checked
+for types, NOT NULL and CHECK, and gets the defaults of columns that it lacks; unique
+values and foreign keys are checked at the end. Then one transaction publishes them. With
+a key it applies the difference: it deletes rows that are gone and changes rows that
+differ; of rows with the same key the last one counts, and columns that no row had keep
+their values. Without a key it uses DELETE and INSERT, which is not possible if foreign
+keys of other tables point at the table. A reader sees either the old rows or the new
+ones. Writers of the table wait meanwhile; if a transaction of theirs takes more than 5 s,
+the error has class retryable. The result has rows_affected and rows_deleted.
+replace_where limits what is replaced, and what delete_missing deletes. Values are
+compared with the column's type, and a row outside, or with NULL there, is an error of
+type outside_replace_where. In SQLite, whose columns have no type for times, bounds that
+are times are compared as instants with values in any zone and form; a value without a
+zone, such as a date, is read in the zone of the bound, and a value that is not a time is
+outside.
 
-With delete_missing, mode upsert writes rows at once, and keeps the keys of all that were read beside the table, also of those that were
-rejected, discarded or not newer. Once the call or loop has completed, rows whose key was not read are deleted; more than max_delete of
-the table (0.5) are an error of type max_delete.
+With delete_missing, mode upsert writes rows immediately, and stores the keys of all rows
+that were read in a separate table, including rows that were rejected, discarded or not
+newer. When the call or loop has completed, rows whose key was not read are deleted. If
+that is more than max_delete of the table (0.5), the error has type max_delete.
 
-Before such a call or loop sends its first request, it makes a table reprise_newer_…_ID beside the target, to which other writes of
-table sinks add the keys of the rows that they write and delete. Those are newer: they are neither replaced nor deleted, nor written
-again. Where that is not known, as without a key, or where another load has published rows of it meanwhile, the
-error is of type table_changed, and nothing is published.
+Before such a call or loop sends its first request, it creates a table
+reprise_newer_…_ID beside the target. Other writes of table sinks add the keys of the
+rows that they write and delete to it. Those rows are newer, so they are neither
+replaced, deleted nor written again. If that cannot be known, for example without a key,
+or if another load has published rows of the table meanwhile, the error has type
+table_changed and nothing is published.
 
-Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
-empty_replace without allow_empty. Staged rows are counted, and less than was written is an error of type staging_lost. What failed
-and cancelled runs leave beside a table is dropped by the next write of that kind to it, once nobody has added to it for an hour, and after 7 days; the call that comes back
-then, such as one that was paused, fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
-inherit are refused. The tables reprise_staging and reprise_staged say which calls stage rows, and how many.
+Both need a call or loop that has completed, was not cut short, and has read rows;
+otherwise the table stays as it is. Without rows, the error has type empty_replace,
+unless allow_empty is set. Staged rows are counted; if rows are missing, the error has
+type staging_lost. What failed and cancelled runs leave beside a table is dropped by the
+next such write to it, if nobody has added to it for an hour, and after 7 days at the
+latest. A call that continues after that, for example one that was paused, fails with
+staging_lost. Views, foreign and virtual tables, tables with rules, tables with row-level
+policies that apply to the user, and tables that others inherit from are refused. The
+tables reprise_staging and reprise_staged list which calls stage rows, and how many.
 
-With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
-of a trigger) go to a table of their own with run, step, visit, index, page, row, column, sqlstate, reason, at and
-the row as text in value, once however often the write is made; the others are written. Constraints that may
-be deferred are checked at once. More than max rows of a call (100) fail the sink, and the write.
+With rejected, rows that the database refuses (a value that does not fit its type, a
+constraint, an error of a trigger) go to a separate table with run, step, visit, index,
+page, row, column, sqlstate, reason, at, and the row as text in value; they are recorded
+once, however often the write is repeated. The other rows are written. Deferrable
+constraints are checked immediately. If more than max rows of a call (100) are rejected,
+the sink fails and nothing is written.
 
-A step with incremental keeps its state beside the rows and moves it in their
-transaction: in the table reprise_state; in reprise_seen and reprise_seen_blocks what
-rows are identified by that may come again, which modes insert and insert_or_ignore
-leave out; and in reprise_state_history how the state has changed. These are made when
-such a step first runs. A write of a call that no longer holds the state writes nothing.`
+A step with incremental stores its state beside the rows, in the table reprise_state, and
+moves it in the same transaction. The tables reprise_seen and reprise_seen_blocks identify
+rows that may be read again, which modes insert and insert_or_ignore then skip; rows
+without a key are identified by everything that is written of them, as often as they were
+written. The table reprise_state_history records how the state has changed. The tables are
+created when such a step first runs. A call that no longer holds the state writes nothing.`
 
 // planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
@@ -193,7 +222,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return w, w.planState(in)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
-		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
+		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q; set args to a map or a list of maps", in.Step, w.Shown)
 	}
 	if err := w.readRows(in.Rows()); err != nil {
 		return nil, err
@@ -225,7 +254,7 @@ func (w *TableWrite) readMode(in interpreter.ToolInput) error {
 			return err
 		}
 		if *one.column != "" && !w.upsert {
-			return tool.ConfigErrorf("step %q: %s needs mode upsert, as it is about rows with the same key", in.Step, one.field)
+			return tool.ConfigErrorf("step %q: %s needs mode upsert", in.Step, one.field)
 		}
 	}
 	return nil
@@ -235,11 +264,11 @@ func (w *TableWrite) readRows(rows []any) error {
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
-			return tool.Errorf("row %d for table %q is a %s; a row is a map of columns to values",
+			return tool.Errorf("row %d for table %q is a %s; a row must be a map of columns to values",
 				i+1, w.Shown, expression.TypeName(row))
 		}
 		if len(fields) == 0 {
-			return tool.Errorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.Shown)
+			return tool.Errorf("row %d for table %q is an empty map; a row needs at least one column", i+1, w.Shown)
 		}
 		for _, key := range w.Key {
 			if (w.upsert || w.replace) && fields[key] == nil {
@@ -247,7 +276,7 @@ func (w *TableWrite) readRows(rows []any) error {
 			}
 		}
 		if mark := fields[w.hardDelete]; w.hardDelete != "" && saysNo(mark) {
-			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; make it a boolean in args",
+			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; convert it to a boolean in args",
 				i+1, w.Shown, w.hardDelete, mark)
 		}
 		w.Rows = append(w.Rows, fields)
@@ -281,19 +310,33 @@ func (w *TableWrite) pick(rows []int) *TableWrite {
 	rest.Rows, rest.known, rest.chunks = make([]map[string]any, len(rows)), nil, nil
 	rest.numbers = make([]int, len(rows))
 	if w.known != nil {
-		rest.known = make([][]byte, len(rows))
+		rest.known = pickFrom(w.known, rows)
+	}
+	if w.firsts != nil {
+		rest.firsts = pickFrom(w.firsts, rows)
+	}
+	if w.counts != nil {
+		rest.counts = pickFrom(w.counts, rows)
 	}
 	for at, i := range rows {
 		rest.Rows[at], rest.numbers[at] = w.Rows[i], w.Number(i)
-		if w.known != nil {
-			rest.known[at] = w.known[i]
-		}
 	}
 	return &rest
 }
 
+// pickFrom are some elements of a list, in an order.
+func pickFrom[T any](list []T, at []int) []T {
+	return lists.Map(at, func(i int) T { return list[i] })
+}
+
 // Written is what a write has done.
-type Written struct{ affected, deleted int64 }
+type Written struct {
+	affected, deleted int64
+	// inserted and updated are parts of affected, 0 where that is not known.
+	inserted, updated int64
+	// beside says that the rows are beside their table until they are published.
+	beside bool
+}
 
 // Affected is what a write has done that deletes nothing.
 func Affected(rows int64) Written { return Written{affected: rows} }
@@ -309,16 +352,35 @@ func (w *TableWrite) Result(written Written) interpreter.ToolResult {
 	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
-	return w.Counted(result)
+	return withFigures(w, result, written)
 }
 
-// Counted is a result with what was left out of the write, where its words say that something may be.
-func (w *TableWrite) Counted(result interpreter.ToolResult) interpreter.ToolResult {
+// WrittenBefore is the result of a write that the ledger has with so many rows.
+func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
+	return withFigures(w, RowsAffected(rows), Affected(rows))
+}
+
+// withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
+func withFigures(w *TableWrite, result interpreter.ToolResult, written Written) interpreter.ToolResult {
+	result.Meta.Rows = figuresOf(w, written)
 	if w.rejected.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
 	}
 	return result
+}
+
+// figuresOf are the figures of a write. Those of rows that are staged are those of their publishing.
+func figuresOf(w *TableWrite, written Written) *interpreter.Rows {
+	table := w.target
+	table.Rejected, table.Discarded = int64(w.leftOut.RejectedRows), int64(w.leftOut.DiscardedRows)
+	if stages := written.beside || w.Staged() && w.replace; !stages || w.staging.Do == interpreter.StagingPublish {
+		table.Written, table.Deleted, table.Inserted, table.Updated = written.affected, written.deleted, written.inserted, written.updated
+		if !w.upsert && !w.replace {
+			table.Inserted = written.affected
+		}
+	}
+	return table.Of()
 }
 
 // splitName parts schema.name; parts in double quotes may hold dots.

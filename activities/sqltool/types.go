@@ -34,7 +34,7 @@ const LongText = kindText
 func PostgresName(name string, _ []string) string {
 	const longest = 63
 	if len(name) > longest {
-		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one", len(name), longest)
+		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; use a shorter one", len(name), longest)
 	}
 	return unusableName(name)
 }
@@ -43,7 +43,7 @@ func PostgresName(name string, _ []string) string {
 func SQLiteName(name string, others []string) string {
 	for _, other := range others {
 		if lowerASCII(name) == lowerASCII(other) {
-			return fmt.Sprintf("SQLite cannot distinguish it from %q; give one of them another name in args", other)
+			return fmt.Sprintf("SQLite cannot distinguish it from %q; rename one of them in args", other)
 		}
 	}
 	return unusableName(name)
@@ -61,7 +61,7 @@ func lowerASCII(text string) string {
 
 func unusableName(name string) string {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "it is no name"
+		return "it is not a name"
 	}
 	return ""
 }

@@ -71,7 +71,7 @@ func Propagate(ctx context.Context, headers http.Header) {
 }
 
 // ErrTimeout is the cause of a context that ended with the attempt's time.
-var ErrTimeout = errors.New("the attempt's time is over")
+var ErrTimeout = errors.New("the attempt's time is up")
 
 // IsContextError distinguishes the error of a context that ended from one the tool
 // found by itself just before.

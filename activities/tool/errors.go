@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter"
 )
 
-// MaxErrorBody is how many bytes of an error's body go to the history; what is
-// longer is cut and becomes text.
+// MaxErrorBody is how many bytes of an error's body go to the history. What is longer becomes text, of which the beginning
+// and the end are kept.
 const MaxErrorBody = 16 << 10
 
 // MaxMessage bounds messages, which other programs may have written.

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +18,7 @@ func TextField(in interpreter.ToolInput, name string) (string, error) {
 	case nil:
 		return "", nil
 	case []any, map[string]any:
-		return "", ConfigErrorf("step %q: %s must be text, this is a %s", in.Step, name, expression.TypeName(v))
+		return "", ConfigErrorf("step %q: %s must be text, not a %s", in.Step, name, expression.TypeName(v))
 	default:
 		return expression.Text(v), nil
 	}
@@ -40,7 +41,7 @@ func MapField(in interpreter.ToolInput, name string) (map[string]any, error) {
 	case map[string]any:
 		return v, nil
 	default:
-		return nil, ConfigErrorf("step %q: %s must be a map, this is a %s", in.Step, name, expression.TypeName(v))
+		return nil, ConfigErrorf("step %q: %s must be a map, not a %s", in.Step, name, expression.TypeName(v))
 	}
 }
 
@@ -59,7 +60,7 @@ func BoolField(in interpreter.ToolInput, name string, fallback bool) (bool, erro
 			return false, nil
 		}
 	}
-	return false, ConfigErrorf("step %q: %s must be true or false, this is %q", in.Step, name, expression.Text(in.Fields[name].Data))
+	return false, ConfigErrorf("step %q: %s must be true or false, not %q", in.Step, name, expression.Text(in.Fields[name].Data))
 }
 
 // TextList is a field as a list of texts; a single text is a list of one.
@@ -76,7 +77,7 @@ func TextList(in interpreter.ToolInput, name string) ([]string, error) {
 	for i, item := range items {
 		switch item.(type) {
 		case nil, []any, map[string]any:
-			return nil, ConfigErrorf("step %q: %s must be a list of texts, element %d is a %s",
+			return nil, ConfigErrorf("step %q: %s must be a list of texts, but element %d is a %s",
 				in.Step, name, i, expression.TypeName(item))
 		}
 		texts[i] = expression.Text(item)
@@ -135,4 +136,35 @@ func CutText(text string, limit int) string {
 		end--
 	}
 	return text[:end] + mark
+}
+
+// CutEnds keeps at most limit bytes of text, its beginning and its end, whole runes, and makes it valid UTF-8. A line between
+// them says how much was left out.
+func CutEnds(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	const longestMark = 80
+	half := (limit - longestMark) / 2
+	head, tail := half, len(text)-half
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	const near = 300 // bytes: lines that are not longer stay whole
+	if end := strings.LastIndexByte(text[:head], '\n'); end >= 0 && head-end < near {
+		head = end
+	}
+	if begin := strings.IndexByte(text[tail:], '\n'); begin >= 0 && begin < near {
+		tail += begin + 1
+	}
+	left := text[head:tail]
+	mark := fmt.Sprintf("… %d bytes left out …", len(left))
+	if lines := strings.Count(left, "\n"); lines > 0 {
+		mark = fmt.Sprintf("… %d bytes with %d line breaks left out …", len(left), lines)
+	}
+	return text[:head] + "\n" + mark + "\n" + text[tail:]
 }

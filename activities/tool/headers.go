@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/credential"
 )
 
 // What is kept of the headers of an answer, in bytes where it is not a number of
@@ -20,7 +20,7 @@ const (
 // ErrorHeaders are the headers of an error as they go to the history, by their
 // names. Secrets are masked. nil where there are none.
 func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string {
-	return boundedHeaders(headers, func(name string) bool { return !playbook.HoldsCredentials(name) }, secrets.Text)
+	return boundedHeaders(headers, func(name string) bool { return !credential.InHeader(name) }, secrets.Text)
 }
 
 // AnswerHeaders are the headers of an answer that succeeded.

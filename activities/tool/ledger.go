@@ -35,8 +35,8 @@ func (e LedgerRecord) Check(before WrittenBefore, where string, rows int) error 
 	}
 	return &Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "written_before", Final: true,
-		Message: fmt.Sprintf("%s was given other rows before under the same operation key %s (%d then, %d now): "+
-			"what is read has changed meanwhile, and nothing was written now; mode upsert of a table takes both",
+		Message: fmt.Sprintf("%s was given other rows before with the same operation key %s (%d then, %d now): "+
+			"the source has changed meanwhile, so nothing was written; to write both, use a table with mode upsert",
 			where, e.Operation, before.Rows, rows),
 	}
 }

@@ -18,5 +18,5 @@ func IsReadOnly(ctx context.Context) bool {
 
 // ErrReadOnly is the final error of an attempt that writes rows and must change nothing.
 func ErrReadOnly(step string) error {
-	return ConfigErrorf("step %q writes rows, and this attempt may only read", step)
+	return ConfigErrorf("step %q writes rows, but this attempt may only read", step)
 }

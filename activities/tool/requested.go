@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reprise/internal/base/secrets"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 )
 
@@ -46,9 +47,9 @@ func shownQuery(query string) string {
 	for i, pair := range pairs {
 		name, _, isPair := strings.Cut(pair, "=")
 		switch {
-		case isPair && secrets.NamesSecret(unescaped(name)):
+		case isPair && credential.MayName(unescaped(name)):
 			pairs[i] = name + "=" + secrets.Stars
-		case !isPair && secrets.LooksSecret(name):
+		case !isPair && credential.Looks(name):
 			pairs[i] = secrets.Stars
 		}
 	}
@@ -73,7 +74,7 @@ func ShownParams(params map[string]any) any {
 	}
 	shown := make(map[string]any, len(params))
 	for name, value := range params {
-		if shown[name] = value; secrets.NamesSecret(name) && value != nil {
+		if shown[name] = value; credential.MayName(name) && value != nil {
 			shown[name] = secrets.Stars
 		}
 	}

@@ -5,16 +5,20 @@ import (
 	"log/slog"
 	"strings"
 
+	"reprise/internal/base/private"
 	"reprise/internal/base/secrets"
+	"reprise/interpreter"
 )
 
 // Resources is what a worker lends to its tools.
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections ConnectionResolver
+	// Confine refuses what a tool of a database is not to do on its connection; nil refuses nothing.
+	Confine func(interpreter.ToolInput) error
 	// Directory is the base of relative paths.
 	Directory string
-	// Private are files that playbooks neither read nor write, such as that of the connections.
+	// Private are files, and folders, that playbooks neither read nor write, such as that of the connections.
 	Private []string
 	// MaxResponseBytes bounds what is read of a response, a file or a result.
 	MaxResponseBytes int64
@@ -27,6 +31,11 @@ type Resources struct {
 	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
 	// such as a token.
 	Secrets *secrets.Masker
+}
+
+// PrivateFiles are those of the programs and of their operator.
+func (res Resources) PrivateFiles() private.Places {
+	return private.Places{Directory: res.Directory, Paths: res.Private}
 }
 
 // ConnectionResolver finds the URL of a connection, or what ConnectionText made
@@ -63,7 +72,7 @@ func (res Resources) Connection(ctx context.Context, name string) (string, error
 	// An author who writes the connection itself would show a password.
 	if !IsConnectionName(name) {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
-			"and not the connection itself")
+			"not the connection itself")
 	}
 	url, ok := res.Connections.Connection(name)
 	if !ok {
@@ -71,6 +80,11 @@ func (res Resources) Connection(ctx context.Context, name string) (string, error
 	}
 	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(url))
 	return url, nil
+}
+
+// PrivateFile is the final error of a path at which the worker keeps files of its own. name is that of the tool.
+func PrivateFile(name, step, path string) error {
+	return ConfigErrorf("step %q: path is %q, one of the worker's own files (keys, runs, journals, connections, callers), which %s neither reads nor writes", step, path, name)
 }
 
 // NotConfigured is the final error of a connection that the worker does not have.
@@ -83,7 +97,7 @@ func NotConfigured(name string) error {
 func (res Resources) URLConnection(ctx context.Context, name, tool string) (string, error) {
 	raw, err := res.Connection(ctx, name)
 	if err == nil && IsOAuth2(raw) {
-		return "", ConfigErrorf("connection %q is an OAuth 2.0 client, which http can use and %s cannot", name, tool)
+		return "", ConfigErrorf("connection %q is an OAuth 2.0 client, which only http can use, not %s", name, tool)
 	}
 	return raw, err
 }

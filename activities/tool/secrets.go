@@ -7,6 +7,7 @@ import (
 
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 )
@@ -104,7 +105,7 @@ func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
 	for _, text := range texts {
-		if secrets.LooksSecret(text) {
+		if credential.Looks(text) {
 			own.AddSent(worker.AddToken(text))
 		}
 	}
@@ -116,7 +117,7 @@ func (s *Secrets) AddDerived(texts, known []string) {
 	for _, text := range texts {
 		switch {
 		case slices.Contains(known, text):
-		case secrets.LooksSecret(text):
+		case credential.Looks(text):
 			s.AddSent(s.AddToken(text))
 		default:
 			s.Add(text)

@@ -33,7 +33,7 @@ type Tool interface {
 	// connection's is masked behind them; a tool that fetches a secret of its own
 	// adds it to Resources.Secrets.
 	//
-	// Cancellation: ctx ends when the attempt's time is over, when the run is
+	// Cancellation: ctx ends when the attempt's time is up, when the run is
 	// cancelled and when the worker stops. Run then stops what it started,
 	// processes and requests included, and returns ctx's error or an error
 	// that wraps it; the caller distinguishes the three cases. A Run that takes

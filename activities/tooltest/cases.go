@@ -14,6 +14,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -63,7 +64,7 @@ func (s *runner) testExample(t *testing.T) {
 		text.WriteString(strings.TrimRight(indent+line, " ") + "\n")
 	}
 	file := source.NewFile("example.yaml", []byte(text.String()))
-	pb, found := playbook.Validate(file, s.Catalogue, playbook.CheckOptions{})
+	pb, found := check.Validate(file, s.Catalogue, check.Options{})
 	require.Empty(t, file.FormatAll(found))
 	tool, _ := pb.Steps[0].Action.ToolName()
 	require.Equal(t, s.Tool, tool)

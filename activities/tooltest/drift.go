@@ -271,7 +271,7 @@ func namesStay(s *TableTest) {
 
 // emptyNames: a value without the name of a column is no value that may be left out in silence.
 func emptyNames(s *TableTest) {
-	for contract, says := range map[string]string{"freeze": `row 2: table "` + s.Table + `" has no column ""`, "evolve": "it is no name"} {
+	for contract, says := range map[string]string{"freeze": `row 2: table "` + s.Table + `" has no column ""`, "evolve": "it is not a name"} {
 		if contract == "freeze" {
 			s.Create("id bigint PRIMARY KEY")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // twins counts the tables on which plans are carried out.
@@ -37,10 +38,10 @@ func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 		}
 		s.Query(copied, nil)
 	}
-	for _, statement := range plan.DDL {
+	for _, ddl := range plan.DDL {
 		if refused == nil {
-			require.Contains(s, statement, `"`+name+`"`)
-			s.Query(rename.Replace(statement), nil)
+			require.Contains(s, ddl.Statement, `"`+name+`"`)
+			s.Query(rename.Replace(ddl.Statement), nil)
 		}
 	}
 	return func(failed error) {
@@ -98,6 +99,27 @@ func plansOfReplace(s *TableTest) {
 	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
 }
 
+// plansHaveKinds: what each statement of a plan does is known without reading it.
+func plansHaveKinds(s *TableTest) {
+	kinds := func(fields row) []interpreter.DDLKind {
+		fields["schema_contract"] = row{"tables": "evolve", "columns": "evolve", "data_type": "evolve"}
+		in := Complete(s.In(fields, row{"id": 1, "n": 1.5}), s.db.Name)
+		in.Tool = s.db.Name
+		plan, err := s.db.Catalogue.PlanTable(s.t.Context(), in)
+		require.NoError(s, err)
+		return lists.Map(plan.DDL, func(ddl interpreter.DDL) interpreter.DDLKind { return ddl.Kind })
+	}
+	s.Query("SELECT 1 AS n", nil) // the file is there
+	require.Equal(s, []interpreter.DDLKind{interpreter.CreateTable}, kinds(row{}))
+	s.Create("id bigint PRIMARY KEY")
+	require.Equal(s, []interpreter.DDLKind{interpreter.AddColumn}, kinds(row{}))
+	if s.db.Name == "postgres" {
+		require.Equal(s, []interpreter.DDLKind{interpreter.CreateSchema, interpreter.CreateTable}, kinds(row{"table": "nowhere." + s.Table}))
+		s.Query("ALTER TABLE "+s.Table+" ADD COLUMN n integer", nil)
+		require.Equal(s, []interpreter.DDLKind{interpreter.WidenColumn}, kinds(row{}))
+	}
+}
+
 // plansWithoutRows: of rows that are not known, what is declared is.
 func plansWithoutRows(s *TableTest) {
 	plan := s.plan
@@ -108,7 +130,7 @@ func plansWithoutRows(s *TableTest) {
 	qualified := map[string]string{"postgres": "public." + s.Table, "sqlite": s.Table}[s.db.Name]
 	create := `CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("id" … NOT NULL, "day" date, PRIMARY KEY ("id"))`
 	require.Equal(s, interpreter.TablePlan{
-		Name: s.Table, Qualified: qualified, Mode: "upsert", Key: []string{"id"}, DDL: []string{create}, FromRows: true, Rejected: "refused",
+		Name: s.Table, Qualified: qualified, Mode: "upsert", Key: []string{"id"}, DDL: []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: create}}, FromRows: true, Rejected: "refused",
 	}, found)
 	found, err = plan(row{"schema_contract": "evolve"})
 	require.NoError(s, err)
@@ -117,7 +139,7 @@ func plansWithoutRows(s *TableTest) {
 	require.Contains(s, ErrorObject(s.t, err).Message, "does not exist: create it first")
 	found, err = plan(row{"schema_contract": "evolve", "mode": "replace", "columns": row{"day": "date"}})
 	require.NoError(s, err)
-	require.Equal(s, []string{`CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}, found.DDL)
+	require.Equal(s, []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: `CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}}, found.DDL)
 	require.Equal(s, "replace", found.Mode)
 	require.Empty(s, s.schema())
 	s.Create("id bigint PRIMARY KEY, n integer")

@@ -106,7 +106,7 @@ func textsAsBooleans(s *TableTest) {
 	yes, no := map[string]any{"postgres": true, "sqlite": 1}[s.db.Name], map[string]any{"postgres": false, "sqlite": 0}[s.db.Name]
 	require.Equal(s, []any{row{"ok": yes}, row{"ok": no}, row{"ok": yes}, row{"ok": no}, row{"ok": nil}}, s.Query("SELECT ok FROM "+s.Table+" ORDER BY id", nil))
 	for _, text := range []string{"yes", "on", "T", " true", "y", "2", ""} {
-		require.Contains(s, s.Refuse(fields, row{"id": 9, "ok": text}).Message, "is none of the booleans")
+		require.Contains(s, s.Refuse(fields, row{"id": 9, "ok": text}).Message, "is not one of the booleans")
 	}
 }
 

@@ -258,7 +258,7 @@ func replaceLost(s *TableTest) {
 			s.Query(fmt.Sprintf(statement, load.beside()), nil)
 			object := load.refuse(interpreter.StagingPublish)
 			require.Equal(s, "staging_lost", object.Type)
-			require.Contains(s, object.Message, fmt.Sprintf("2 rows were written for table %q, and %d are there", s.Table, 1-i))
+			require.Contains(s, object.Message, fmt.Sprintf("2 rows were staged for table %q, but %d were found", s.Table, 1-i))
 			require.Equal(s, []string{`{"id":1}`}, s.Content("id"))
 		}
 	}
@@ -339,7 +339,7 @@ func replaceBounded(s *TableTest) {
 		load.page(row{"id": 2, "day": "2024-01-02", "n": 1}, row{"id": 9, "day": "2024-01-02", "n": 1})
 		for day, says := range map[any]string{"2024-01-03": `"2024-01-03"`, "2024-01-01": `"2024-01-01"`, nil: "nil"} {
 			object := load.refuse("", row{"id": 6, "day": "2024-01-02"}, row{"id": 7, "day": day})
-			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where is about those from 2024-01-02 up to but without 2024-01-03")
+			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where is limited to rows from 2024-01-02 up to but without 2024-01-03")
 			require.Equal(s, "outside_replace_where", object.Type)
 		}
 		require.Contains(s, load.refuse("", row{"id": 7}).Message, `row 1: column "day" is nil`)
@@ -356,7 +356,7 @@ func replaceBounded(s *TableTest) {
 	s.fill(row{"id": 9, "n": 1}, row{"id": 10, "n": 2}, row{"id": 11, "n": nil})
 	numbers := s.replacing(row{"replace_where": where("id", "10", nil)})
 	numbers.page(row{"id": 100})
-	require.Contains(s, numbers.refuse("", row{"id": 9}).Message, "those from 10", "as numbers, not as text")
+	require.Contains(s, numbers.refuse("", row{"id": 9}).Message, "rows from 10", "as numbers, not as text")
 	require.Equal(s, published(1, 2), numbers.publish())
 	quoted := s.replacing(row{"replace_where": where("n", 0, "2 OR true"), "allow_empty": true})
 	require.Contains(s, quoted.refuse(interpreter.StagingPublish).Message, `up to but without "2 OR true", which is not the plain form of a number`)
@@ -408,8 +408,8 @@ func replaceChecks(s *TableTest) {
 	require.Equal(s, published(2, 1), aside.publish())
 	require.Equal(s, []string{`{"id":2,"n":2,"word":"none"}`, `{"id":4,"n":4,"word":"w"}`}, s.Content("id, n, word"), "a column that must not be NULL has its default")
 	same := s.replacing(row{"key": "id"})
-	same.page(row{"id": 2, "n": 2}, row{"id": 4, "n": 4, "word": nil})
-	require.Equal(s, published(0, 0), same.publish(), "or stays")
+	same.page(row{"id": 2, "n": 2}, row{"id": 4, "n": 4, "word": "w"})
+	require.Equal(s, published(0, 0), same.publish(), "which it had")
 }
 
 // replaceEvolves: the table beside follows what the contract changes.
@@ -445,7 +445,7 @@ func replaceTables(s *TableTest) {
 	s.Query("CREATE VIEW "+s.Table+"_view AS SELECT id FROM "+s.Table, nil)
 	require.Contains(s, s.replacing(row{"table": s.Table + "_view"}).refuse("", row{"id": 1}).Message, "it is a view; write to the table behind it")
 	require.Contains(s, s.replacing(row{"table": s.Table + "_view", "allow_empty": true}).refuse(interpreter.StagingPublish).Message, "it is a view")
-	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "twice": 2}).Message, "the database makes its values itself")
+	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "twice": 2}).Message, "the database generates its values")
 	plain := s.replacing(nil)
 	plain.page(row{"id": 4})
 	require.Equal(s, published(1, 1), plain.publish())
@@ -518,7 +518,7 @@ func deleteMissingOfOtherKeys(s *TableTest) {
 	load.page(row{"id": 0, "n": 1}, row{"id": 10, "n": 1}, row{"id": 11, "n": 1}, row{"id": 12, "n": 1})
 	object := load.refuse(interpreter.StagingPublish)
 	require.Equal(s, "max_delete", object.Type)
-	require.Contains(s, object.Message, "3 of the 4 rows that table")
+	require.Contains(s, object.Message, "3 of the 4 rows of table")
 	require.Len(s, s.Content("id"), 7)
 }
 
@@ -534,7 +534,7 @@ func boundedByValue(s *TableTest) {
 		s.fill(before...)
 		object := load.refuse("", row{"id": 1, "tenant": "a", "n": 2}, row{"id": 3, "tenant": "b", "n": 2})
 		require.Equal(s, "outside_replace_where", object.Type, name)
-		require.Contains(s, object.Message, `row 2: column "tenant" is "b", and replace_where is about those that are a`, name)
+		require.Contains(s, object.Message, `row 2: column "tenant" is "b", and replace_where is limited to rows that are a`, name)
 		require.Equal(s, "outside_replace_where", load.refuse("", row{"id": 5, "n": 2}).Type, name)
 		load.page(row{"id": 1, "tenant": "a", "n": 2}, row{"id": 6, "tenant": "a", "n": 2})
 		load.publish()
@@ -545,7 +545,7 @@ func boundedByValue(s *TableTest) {
 	s.fill(before...)
 	one := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 0.4, "replace_where": bounds})
 	one.page(row{"id": 1, "tenant": "a", "n": 2})
-	require.Contains(s, one.refuse(interpreter.StagingPublish).Message, "1 of the 2 rows that table \""+s.Table+"\" had of those of replace_where", "a share of the tenant's rows")
+	require.Contains(s, one.refuse(interpreter.StagingPublish).Message, "1 of the 2 rows of table \""+s.Table+"\" of those of replace_where", "a share of the tenant's rows")
 	numbers := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": row{"column": "n", "equals": "1"}})
 	numbers.page(row{"id": 3, "n": 1, "tenant": "b"}, row{"id": 4, "n": 1})
 	require.Equal(s, published(0, 1), numbers.publish(), "compared as numbers; row 1 has n 2")
@@ -559,20 +559,20 @@ func boundedByValue(s *TableTest) {
 func wordsOfReplace(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint")
 	for says, fields := range map[string]row{
-		"mode replace needs a sink":           {"mode": "replace"},
-		"delete_missing needs a sink":         {"mode": "upsert", "key": "id", "delete_missing": true},
-		"delete_missing needs mode upsert":    {"delete_missing": true},
-		"replace_where needs mode replace":    {"mode": "upsert", "key": "id", "replace_where": where("at", 1, nil)},
-		"to of replace_where is nil":          {"mode": "replace", "replace_where": row{"column": "at", "from": 1, "to": nil}},
-		"equals of replace_where is nil":      {"mode": "replace", "replace_where": row{"column": "at", "equals": nil}},
-		"has equals beside from or to":        {"mode": "replace", "replace_where": row{"column": "at", "equals": 1, "to": 4}},
-		"max_delete needs delete_missing":     {"mode": "upsert", "key": "id", "max_delete": 0.1},
-		"allow_empty needs mode replace or":   {"allow_empty": true},
-		"replace_where needs equals, from or": {"mode": "replace", "replace_where": row{"column": "at"}},
-		"replace_where needs column":          {"mode": "replace", "replace_where": row{"from": 1}},
-		"from of replace_where must be one":   {"mode": "replace", "replace_where": row{"column": "at", "from": []any{1}}},
-		"it must be a share of the table":     {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 50},
-		"allow_empty must be true or false":   {"mode": "replace", "allow_empty": "perhaps"},
+		"mode replace works only in a sink":      {"mode": "replace"},
+		"delete_missing works only in a sink":    {"mode": "upsert", "key": "id", "delete_missing": true},
+		"delete_missing needs mode upsert":       {"delete_missing": true},
+		"replace_where needs mode replace":       {"mode": "upsert", "key": "id", "replace_where": where("at", 1, nil)},
+		"to of replace_where is nil":             {"mode": "replace", "replace_where": row{"column": "at", "from": 1, "to": nil}},
+		"equals of replace_where is nil":         {"mode": "replace", "replace_where": row{"column": "at", "equals": nil}},
+		"has equals together with from or to":    {"mode": "replace", "replace_where": row{"column": "at", "equals": 1, "to": 4}},
+		"max_delete needs delete_missing":        {"mode": "upsert", "key": "id", "max_delete": 0.1},
+		"allow_empty needs mode replace or":      {"allow_empty": true},
+		"replace_where needs equals, from or":    {"mode": "replace", "replace_where": row{"column": "at"}},
+		"replace_where needs column":             {"mode": "replace", "replace_where": row{"from": 1}},
+		"from of replace_where must be a single": {"mode": "replace", "replace_where": row{"column": "at", "from": []any{1}}},
+		"it must be a share of the table":        {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 50},
+		"allow_empty must be true or false":      {"mode": "replace", "allow_empty": "perhaps"},
 	} {
 		object := s.Refuse(fields, row{"id": 1, "at": 1})
 		require.Contains(s, object.Message, says)

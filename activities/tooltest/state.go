@@ -44,8 +44,9 @@ func (s States) Run(t *testing.T) {
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
-		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "blocks": rowsInBlocks, "ordered pages": orderedPages,
+		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "as in memory": statesAreAsInMemory, "blocks": rowsInBlocks, "ordered pages": orderedPages,
 		"tied pages": tiedPages, "known when claimed": knownWhenClaimed, "known from": rowsKnownFrom, "another key": rowsOfAnotherKey, "known in another table": knownInAnotherTable,
+		"counted": rowsAreCounted, "counted as written": rowsAreCountedAsWritten, "counted again": rowsAreCountedAgain, "counted at random": countsFollowTheSource,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -582,6 +583,25 @@ func argsForRows(s *StateTest) {
 	_, err = s.Write(in, s.Move("a", 2, nil, nil))
 	s.requireFinal(err, incremental.TypeRows, "makes 1 rows of the 3 of its page")
 	require.Len(s, s.Written(), 2)
+	in = s.In(Row(4, 4), Row(2, 2), Row(3, 3), Row(5, 5), Row(3, 3))
+	in.Args = Value([]any{Row(2, 2), Row(5, 5), Row(3, 3)})
+	n, err = s.Write(in, s.Move("a", 2, To(5), nil))
+	require.NoError(s, err)
+	require.Equal(s, 2, n, "of rows that args leave as they are, one comes again")
+	in = s.In(Row(6, 6), Row(5, 5), Row(7, 7))
+	in.Args = Value([]any{Row(6, 6), Row(5, 5)})
+	n, err = s.Write(in, s.Move("a", 3, To(7), nil))
+	require.NoError(s, err)
+	require.Equal(s, 1, n, "one of them comes again")
+	in.Args = Value([]any{})
+	in.OperationKey += " none"
+	n, err = s.Write(in, s.Move("a", 4, To(7), nil))
+	require.NoError(s, err)
+	require.Zero(s, n)
+	in.Args = Value([]any{Row(7, 7), Row(6, 6)})
+	in.OperationKey += " reversed"
+	_, err = s.Write(in, s.Move("a", 5, To(7), nil))
+	s.requireFinal(err, incremental.TypeRows, "makes 2 rows of the 3 of its page")
 }
 
 // keysOfRows: a row that would be taken for another is refused, never left out.

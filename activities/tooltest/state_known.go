@@ -23,7 +23,10 @@ func rowsKnownFrom(s *StateTest) {
 	require.Nil(s, s.claimToInsert("b", "id").KnownFrom, "nothing was forgotten")
 	s.MustWrite(s.Move("b", 1, To(9), At(7).Position), Row(3, 7), Row(4, 9))
 	for _, holder := range []string{"c", "c"} {
-		require.Equal(s, incremental.Claimed{Watermark: At(9), KnownFrom: At(7).Position}, s.claimToInsert(holder, "id"))
+		claimed := s.claimToInsert(holder, "id")
+		require.NotEmpty(s, claimed.KnownTo)
+		claimed.KnownTo = nil
+		require.Equal(s, incremental.Claimed{Watermark: At(9), KnownFrom: At(7).Position}, claimed)
 	}
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
 	require.NoError(s, err)
@@ -45,7 +48,7 @@ func rowsOfAnotherKey(s *StateTest) {
 	refused := s.claimToInsert("c", "id").Refused
 	require.NotNil(s, refused)
 	require.Equal(s, incremental.TypeOfAnother, refused.Type)
-	require.Contains(s, refused.Message, "distinguishes its rows by key id, page, and the step by key id")
+	require.Contains(s, refused.Message, "identifies rows by key id, page, and the step by key id")
 	require.Contains(s, s.claimToInsert("c").Refused.Message, "and the step by the whole row")
 	require.Nil(s, s.claimToInsert("c", "id", "page").Refused)
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -169,7 +171,7 @@ func (s *StateTest) writeOfModel(model *stateModel, write *modelWrite) {
 		s.RequireMoved(err, "Nothing was written")
 	default:
 		require.Error(s, err)
-		require.NotContains(s, err.Error(), "no longer this call's")
+		require.NotContains(s, err.Error(), "no longer belongs to this call")
 	}
 }
 
@@ -227,4 +229,86 @@ func (s *StateTest) requireModel(model *stateModel, step int) {
 		}
 	}
 	require.Equal(s, want, s.Written(), "step %d", step)
+}
+
+// statesAreAsInMemory: claims, moves and settings at random come to the same in the database and in memory.
+func statesAreAsInMemory(s *StateTest) {
+	const seed, steps, runs, holders = 29, 300, 2, 24
+	s.query(s, "INSERT INTO "+s.Table+" VALUES (1, 1, 1)") // or each claim of a state that has moved is refused
+	random := rand.New(rand.NewPCG(seed, seed))
+	memory, holder, owner, number, at := &incremental.Keeper{}, "0", "", 0, time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	refused := map[string]int{}
+	for step := range steps {
+		at = at.Add(time.Second)
+		switch chance := random.IntN(10); {
+		case chance < 3:
+			if chance > 0 {
+				holder = strconv.Itoa(random.IntN(holders))
+			}
+			claim := s.claim(holder)
+			claim.Run, claim.Tables = "run"+strconv.Itoa(random.IntN(runs)), []string{"x"}
+			switch random.IntN(8) {
+			case 0:
+				claim.Full, claim.Tables = true, []string{"x", "y"}
+			case 1:
+				claim.Source.Fingerprint = "there"
+			case 2:
+				claim.Tables = append(claim.Tables, "y")
+			}
+			there, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), claim)
+			require.NoError(s, err)
+			here := memory.Claim(claim, at)
+			require.Equal(s, here.Watermark.Text(), there.Watermark.Text(), step)
+			require.Equal(s, here.Refused, there.Refused, step)
+			switch {
+			case here.Refused != nil:
+				refused[here.Refused.Type]++
+			case owner != holder:
+				owner, number = holder, 0
+			}
+		case chance == 3:
+			change := incremental.StateChange{Name: s.State, By: "ann", Note: strconv.Itoa(step)}
+			if random.IntN(2) > 0 {
+				change.To = At(random.IntN(steps))
+			}
+			require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), change))
+			require.Nil(s, memory.Set(change, at))
+			owner = ""
+		default:
+			number++
+			write := incremental.StateWrite{Name: s.State, Holder: holder, Run: "run0", Number: number + random.IntN(10)/9, Move: To(random.IntN(steps))}
+			write.Move.Back = random.IntN(10) == 0
+			there, here := s.Keeper.MoveState(s.Context(), s.input(s.Table), write), memory.Move(write, at)
+			require.Equal(s, here == nil, there == nil, "%d: %v, %v", step, here, there)
+			if here != nil {
+				refused[here.Type]++
+				number-- // a write that is made again is the same one
+			}
+		}
+		s.requireAsInMemory(memory, step)
+	}
+	require.Greater(s, refused[incremental.TypeMoved], 10)
+	require.Greater(s, refused[incremental.TypeOfAnother], 10)
+}
+
+// requireAsInMemory compares the state and its history, but for their times, and for what only databases have.
+func (s *StateTest) requireAsInMemory(memory *incremental.Keeper, step int) {
+	s.Helper()
+	there, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	here := memory.States(incremental.NameRange{})
+	for i := range there {
+		there[i].Table, there[i].Source = "", there[i].Source.Digested()
+		there[i].MovedAt = here[i].MovedAt
+	}
+	require.Equal(s, fmt.Sprint(here), fmt.Sprint(there), step)
+	shown := func(changes []incremental.StateChange) []string {
+		return lists.Map(changes, func(c incremental.StateChange) string {
+			return fmt.Sprint(c.By, ": ", c.From.Text(), " to ", c.To.Text(), " ", c.Note)
+		})
+	}
+	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	kept := memory.History(s.State)
+	require.Equal(s, shown(kept), shown(changes)[len(changes)-len(kept):], step)
 }

@@ -23,7 +23,7 @@ func (s Tables) Run(t *testing.T) {
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
 		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "decimals": decimalsStay, "bytes": bytesStay, "generated columns": generatedColumns, "changes that fail": changesThatFail,
-		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "widen": columnsWiden,
+		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "plans have kinds": plansHaveKinds, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
@@ -32,8 +32,9 @@ func (s Tables) Run(t *testing.T) {
 		"words of replace":     wordsOfReplace,
 		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
 		"sequence of texts": sequenceOfTexts, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
-		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "keys of the database": keysOfTheDatabase,
-		"refused rows are not there": refusedRowsAreNotThere,
+		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "own fields of staged rows": stagedRowsHaveOwnFields,
+		"new defaults of staged rows": stagedRowsMeetNewDefaults, "defaults beside the table": stagedDefaultsLeaveTheTableFree, "keys of the database": keysOfTheDatabase,
+		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -60,19 +60,19 @@ func bytesStay(s *TableTest) {
 		s.Write(fields, rows...)
 		require.Equal(s, want, s.Query("SELECT b FROM "+s.Table+" ORDER BY id", nil), mode)
 	}
-	require.Contains(s, s.Refuse(nil, row{"id": 5, "b": beef}, row{"id": 6, "b": "no base64"}).Message,
-		`row 2 for table "`+s.Table+`", column "b" of type `+typed+`: the text "no base64" is no base64`)
+	require.Contains(s, s.Refuse(nil, row{"id": 5, "b": beef}, row{"id": 6, "b": "not base64"}).Message,
+		`row 2 for table "`+s.Table+`", column "b" of type `+typed+`: the text "not base64" is not base64`)
 	for contract, left := range map[string]interpreter.RowCounts{
 		"discard_value": {DiscardedValues: 1}, "discard_row": {DiscardedRows: 1}, "freeze": {RejectedRows: 1},
 	} {
 		s.Query("DELETE FROM "+s.Table, nil)
 		result, err := s.db.Call(s.t, s.In(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}},
-			row{"id": 7, "b": beef}, row{"id": 8, "b": "no base64"}))
+			row{"id": 7, "b": beef}, row{"id": 8, "b": "not base64"}))
 		require.NoError(s, err)
 		require.Equal(s, &left, result.Meta.LeftOut, contract)
 		require.Equal(s, []any{row{"b": beef}}, s.Query("SELECT b FROM "+s.Table+" WHERE b IS NOT NULL", nil))
 	}
-	require.Equal(s, []any{row{"row": 2, "column": "b", "value": `{"b":"no base64","id":8}`, "sqlstate": code}},
+	require.Equal(s, []any{row{"row": 2, "column": "b", "value": `{"b":"not base64","id":8}`, "sqlstate": code}},
 		s.Query(`SELECT "row", "column", value, sqlstate FROM `+s.Table+"_aside", nil))
 	bytesAreKeys(s, typed)
 }

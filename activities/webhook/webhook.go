@@ -52,34 +52,34 @@ func New(res tool.Resources, options Options) *Tool {
 }
 
 var onStartFields = []playbook.Field{
-	{Name: "on_start", Kind: playbook.KindRequest, Doc: "The request with which an attempt begins: the fields of `http`, and auth; POST unless it says otherwise."},
-	{Name: "on_cancel", Kind: playbook.KindRequest, Doc: "A request that is sent once if the run is cancelled while the answer is awaited; its outcome changes nothing."},
+	{Name: "on_start", Kind: playbook.KindRequest, Doc: "The request that starts an attempt, with the fields of `http` and auth. The default method is POST."},
+	{Name: "on_cancel", Kind: playbook.KindRequest, Doc: "A request that is sent once if the run is cancelled before the answer arrives. Its outcome is ignored."},
 }
 
 var webhookSpec = playbook.ToolSpec{
 	Name:    "webhook",
 	Secrets: []string{"on_start", "on_cancel"},
 	Summary: "Starts work in another system and waits until that says how it ended.",
-	Doc: `An attempt sends on_start and then waits for an answer, for as long as timeout says,
-without holding a worker. The answer comes by HTTP from the other system (starter
-serve), from people (starter complete, fail and progress), or from any Temporal
-client (the update answer). Without on_start it just waits.
+	Doc: `An attempt sends on_start and then waits for an answer, up to timeout, without
+occupying a worker. The answer comes over HTTP from the other system (starter serve),
+from people (starter complete, fail and progress), or from any Temporal client (the
+update answer). Without on_start, it only waits.
 
-In on_start and on_cancel the name callback holds where the answer is to be sent:
-callback.url, callback.token, and callback.complete, callback.fail and
-callback.progress, the URLs to which it is posted. Each attempt has a token of its
-own, which answers no other one. The worker needs REPRISE_SECRET_KEY for it, and
-REPRISE_CALLBACK_URL for the URLs.
+In on_start and on_cancel, the name callback says where to send the answer:
+callback.url, callback.token, and the URLs callback.complete, callback.fail and
+callback.progress, which take a POST. Each attempt has its own token, which answers no
+other attempt. For tokens the worker needs REPRISE_SECRET_KEY, for URLs
+REPRISE_CALLBACK_URL.
 
-What complete says is the result. A request that fails is an error of kind
-webhook_failure, with the status, class and body of the answer, and type timeout or
-connection where there was none. What fail says is an error of kind explicit, with
-the details as its body; its class is retryable unless the answer says retryable:
-false, which makes it final. No answer in time is an error of kind timeout. The
-policies of the step decide about each of them. Progress makes the time begin anew
-and shows in the status of the run; its figures stay over retries.
+The data of complete is the result. If the request fails, the error has kind
+webhook_failure, with the status, class and body of the response, or type timeout or
+connection if there was none. The answer fail is an error of kind explicit, with its
+details as body; its class is retryable, or final if the answer says retryable: false.
+If no answer arrives in time, the error has kind timeout. The policies of the step
+decide about each of them. Progress restarts the timeout and is shown in the status of
+the run; its figures are kept across retries.
 
-The request carries the attempt key as Idempotency-Key.`,
+The request has the attempt key as Idempotency-Key.`,
 	Fields: onStartFields,
 	Example: `step: import
 tool: webhook

@@ -86,7 +86,7 @@ func TestAnswerSizes(t *testing.T) {
 	}
 	deep := `{"verb":"complete","result":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}"
 	require.ErrorContains(t, json.Unmarshal([]byte(deep), new(interpreter.Answer)), "nested more than 1000 deep")
-	require.ErrorContains(t, json.Unmarshal([]byte(`{"verb":"complete","form":[1]}`), new(interpreter.Answer)), "form is a list and no map")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"verb":"complete","form":[1]}`), new(interpreter.Answer)), "form must be a map, not a list")
 }
 
 // Whatever is said in whatever order: an attempt has one outcome, which is the first

@@ -66,7 +66,7 @@ type State struct {
 	page.Pages                              // what came of the successes
 	Last             lastAttempt            `json:"last"`
 	Turn             *ratelimit.Reservation `json:"turn,omitempty"`    // that the next attempt waits for, or comes back for
-	Written          int                    `json:"written,omitempty"` // sinks that are done
+	Written          int                    `json:"written,omitempty"` // how many sinks have returned, successful or not
 	await.Answers                           // to the current attempt
 	Noted            Noted                  `json:"noted,omitempty"`   // what ledgers hold of the call
 	Ledger           string                 `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
@@ -76,13 +76,15 @@ type State struct {
 	// Incomplete says that the call ends without having read all: its end moves no watermark, and
 	// publishes nothing.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// LeftOut is what sinks did not get that are done.
+	// LeftOut counts what the sinks so far did not write: discarded values and rows, and rejected rows.
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
-	// Warnings are those of the result to come, until Todo has it.
+	// Rows counts what the call and its sinks did to data so far, nil for nothing.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
+	// Warnings gather for the result of the call. Once the call has a result, in Todo, they are there.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// lastAttempt is the outcome of the attempt before; kept with State.
+// lastAttempt is the outcome of the last attempt, as `this`, `error` and the next request need it; kept with State.
 type lastAttempt struct {
 	Data         expression.Value         `json:"data,omitzero"`
 	Meta         interpreter.ToolMeta     `json:"meta,omitzero"`
@@ -90,6 +92,7 @@ type lastAttempt struct {
 	Contribution expression.Value         `json:"contribution,omitzero"`
 	Policy       int                      `json:"policy,omitempty"`
 	Partial      bool                     `json:"partial,omitempty"` // see Outcome
+	Counts       bool                     `json:"counts,omitempty"`  // its worker counts rows
 	Warnings     []string                 `json:"warnings,omitempty"`
 }
 
@@ -104,7 +107,7 @@ func New(config Config) *Call {
 // Config is what the call was made of. It is not to be changed.
 func (c *Call) Config() *Config { return &c.config }
 
-// Load restores the state that another host has left; nil leaves it at its beginning.
+// Load continues the call from a state that another host has returned; nil is a call that has not begun.
 func (c *Call) Load(state *State) {
 	if state != nil {
 		c.state = *state

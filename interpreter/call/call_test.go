@@ -70,7 +70,7 @@ type callCase struct {
 	index                        *int
 	size                         int
 	element, steps, args, found  any
-	full                         bool
+	full, tables                 bool
 	script                       []string
 	sinks                        map[string][]string
 }
@@ -129,6 +129,8 @@ func (c *callCase) option(t *testing.T, line string) bool {
 		c.found = tables.Value(t, text)
 	case "full-refresh":
 		c.full = true
+	case "retries-tables": // as runs do that record so
+		c.tables = true
 	default:
 		return false
 	}
@@ -145,7 +147,7 @@ func (c *callCase) call(t *testing.T) *call.Call {
 		run.FullRefresh = []string{step.Name}
 	}
 	task := call.Task{
-		Run: run, Visit: c.visit, Args: expression.Of(c.args),
+		Run: run, Visit: c.visit, Args: expression.Of(c.args), Limits: interpreter.RunLimits{RetriesTables: c.tables},
 		Data: interpreter.Data{Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps)},
 	}
 	carried := call.Snapshot{Index: c.index, Size: c.size, Element: expression.Of(c.element)}
@@ -230,7 +232,7 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 				return h.carry(machine, fresh).Next(h.now).Sink
 			}, indent+"  ")
 			if h.kind == noted && !result.Failed() {
-				machine = h.resume(machine, fresh, sure, mark)
+				machine = h.resume(machine, fresh, sure, mark, result.Warnings)
 			} else {
 				machine.SinkDone(result, h.now)
 			}
@@ -333,9 +335,9 @@ func (h *host) people(call *call.Call, indent string) bool {
 
 // resume gives the call as a worker finds it that takes it up where it was sure
 // last, and asks the ledger for what was noted with the write that is due.
-func (h *host) resume(machine *call.Call, fresh func() *call.Call, sure string, mark call.Mark) *call.Call {
+func (h *host) resume(machine *call.Call, fresh func() *call.Call, sure string, mark call.Mark, warnings []string) *call.Call {
 	before := h.json(*machine.State())
-	note, err := machine.LedgerEntry(mark, call.NotedOnce, h.now)
+	note, err := machine.LedgerEntry(mark, call.NotedOnce, warnings, nil, h.now)
 	require.NoError(h.t, err)
 	require.Equal(h.t, before, h.json(*machine.State()), "making a note changes the call")
 	require.Equal(h.t, machine.State().Written+1, note.Written)

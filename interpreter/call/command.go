@@ -8,6 +8,7 @@ import (
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 )
@@ -114,10 +115,23 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 // newSink is the call of a sink. config is that of the call or step the sink belongs to, with the scope at
 // that point.
 func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
-	config.Action, config.Policies = of.Action, of.Action.Retry
+	config.Action, config.Policies = of.Action, config.Limits.SinkPolicies(config.Book, of, config.toolOf(of))
 	writes.Place = of.Place
 	config.Sink = &writes
 	return New(config)
+}
+
+// toolOf is the tool of a sink, "" where it cannot be known.
+func (c *Config) toolOf(sink *playbook.Sink) string {
+	action := c.Book.Resolve(sink.Action)
+	if name, literal := action.ToolName(); literal || action.Tool == nil {
+		return name
+	}
+	name, err := action.Tool.Render(c.Scope, expression.DecisionBudget(c.Run.StartedAt))
+	if err != nil {
+		return "" // the attempt says so
+	}
+	return expression.Text(name)
 }
 
 // NewLoopSink is the call of the sink on a step with a loop, which writes the aggregate of its iterations, or stages it.

@@ -21,8 +21,8 @@ const MaxContinuation = 128 << 10
 // grow with every page.
 type continuation struct {
 	State State `json:"state"`
-	// Collected and Seen are how many elements and bytes come before those of
-	// State. Collected is nil where State has all that was collected.
+	// Collected and Seen say how much is left out of the beginning of State: how many collected elements, and how many bytes of
+	// State.Seen. Collected is nil if State has everything that was collected.
 	Collected *int `json:"collected,omitempty"`
 	Seen      int  `json:"seen,omitempty"`
 }

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
+	"reprise/interpreter/source"
 )
 
 // This file decides what follows an outcome: the policies rule on it (interpreter/retry), and
@@ -46,11 +48,20 @@ func (c *Call) start(now time.Time) {
 
 // begin renders the first request.
 func (c *Call) begin(now time.Time) {
-	if err := c.requests.First(&c.state.Requests, c.read().moment(), now); err != nil {
+	notes, err := c.requests.First(&c.state.Requests, c.read().moment(), now)
+	if err != nil {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
+	c.warnOf(notes)
 	c.state.again(nil)
+}
+
+// warnOf adds what expressions have noted to the warnings of the result, once each.
+func (c *Call) warnOf(notes []string) {
+	for _, text := range notes {
+		c.state.warnOnce(c.config.Where() + ": " + text)
+	}
 }
 
 // attempted decides what follows an attempt that was made.
@@ -76,9 +87,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
-	for _, text := range budget.Notes() {
-		c.state.warnOnce(c.config.Where() + ": " + text)
-	}
+	c.warnOf(budget.Notes())
 	c.show(c.config.seen(outcome, decision, c.state.Attempts))
 	d := decided{Decision: decision, budget: budget, now: now}
 	if d.Ruling == retry.RulingRefuses {
@@ -95,6 +104,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.state.warnOnce(c.config.whereThen(d.Policy) + ": " + c.config.unreadWait(d.Unread))
 	}
 	c.afterSuccess(d)
+	c.warnOf(budget.Notes())
 }
 
 // putOff has the attempt wait for its turn, or until people resume it. It was not
@@ -170,6 +180,9 @@ func (c *Call) afterFailure(d decided) {
 			failure.Message += " (" + d.Cut + ")"
 			c.state.warn(c.config.Where() + ": " + d.Cut)
 		}
+		if failure.Exhausted && c.config.Policies[d.Policy-1].OfTables() {
+			failure.Message += fmt.Sprintf(" (given up after %s: %s; to change that, add retry to the sink)", source.Count(c.state.Attempts, "attempt"), d.Why)
+		}
 		c.state.Last.Error = &failure
 		if d.Ruling == retry.RulingHolds {
 			c.Hold(interpreter.Hold{Exhausted: true})
@@ -203,7 +216,7 @@ func (c *Call) afterSuccess(d decided) {
 		return
 	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
-		c.end(c.read().results().repeated(d, "page %d is the same as the page before", c.state.Successes))
+		c.end(c.read().results().repeated(d, "page %d is the same as the previous page", c.state.Successes))
 		return
 	}
 	if failure := c.state.addPage(&c.config, d); failure != nil {
@@ -255,7 +268,7 @@ func (c *Call) turnPage(d decided) {
 		failure := c.read().results().complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
 		c.end(c.state.failed(*failure, d.now), page...)
 	case repeats:
-		c.end(c.read().results().repeated(d, "the request for page %d was made before in this call", c.state.Successes+1), page...)
+		c.end(c.read().results().repeated(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
 	default:
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.read().results().wait(d.Decision), &next))
@@ -278,7 +291,7 @@ func (c *Call) restart(d decided) {
 		Requests:  before.Requests.Restarted(),
 		Pages:     before.Pages.Restarted(),
 		Last:      lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-		Watermark: before.Watermark.Restarted(c.config.incremental(), full), LeftOut: before.LeftOut,
+		Watermark: before.Watermark.Restarted(c.config.incremental(), full), LeftOut: before.LeftOut, Rows: before.Rows,
 	}
 	if c.begin(d.now); c.state.head().Attempt != nil {
 		c.state.again(wait)

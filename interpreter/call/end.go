@@ -41,15 +41,15 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	published, warnings := c.read().round().End(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
-	result.Warnings = append(result.Warnings, c.read().absentInSinks(result, page, sinks)...)
+	result.Warnings = append(result.Warnings, c.read().sinkWarnings(result, page, sinks)...)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
 	c.state.behindPage()
 	c.state.endsBehindSinks(&c.config, result.Meta.EndedAt)
 }
 
-// absentInSinks warns of what the sinks of a call that has succeeded read of its last page, or of its result, and which is
-// not there.
-func (r reader) absentInSinks(result *interpreter.CallResult, page []Todo, after []sink.Choice) []string {
+// sinkWarnings are about what the sinks of a call that has succeeded read of its last page, or of its result, and which is
+// not there, and of answers that they write as rows.
+func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after []sink.Choice) []string {
 	if result.Failed() {
 		return nil
 	}
@@ -59,10 +59,39 @@ func (r reader) absentInSinks(result *interpreter.CallResult, page []Todo, after
 			pages = append(pages, r.config.Chosen(todo.Sink.Choice))
 		}
 	}
-	absent := slices.Concat(
+	behind := lists.Map(after, r.config.Chosen)
+	found := slices.Concat(
 		interpreter.AbsentInSinks(pages, r.state.Last.Contribution.Data),
-		interpreter.AbsentInSinks(lists.Map(after, r.config.Chosen), result.Data.Data))
-	return lists.Map(absent, func(text string) string { return r.config.Where() + ": " + text })
+		interpreter.AbsentInSinks(behind, result.Data.Data),
+		r.envelopeWarnings(pages, r.state.Last.Contribution.Data),
+		r.envelopeWarnings(behind, result.Data.Data))
+	return lists.Map(found, func(text string) string { return r.config.Where() + ": " + text })
+}
+
+// envelopeWarnings are about sinks whose tables get answers as rows, with the rows in them as JSON. Pages that are collected
+// as they are have the form of the last.
+func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings []string) {
+	list, isList := result.([]any)
+	pages := isList && len(list) > 0 && r.collectsAnswers()
+	if pages {
+		result = r.state.Last.Data.Data
+	}
+	for _, sink := range sinks {
+		if warning := interpreter.EnvelopeInSink(r.config.Book, sink, result, pages); warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
+}
+
+// collectsAnswers reports whether the result is a list of answers as they were.
+func (r reader) collectsAnswers() bool {
+	number := r.state.CollectedBy(r.config.Policies)
+	if number == 0 {
+		return false
+	}
+	collect := r.config.Policies.Then(number).Collect
+	return collect.Strategy == playbook.Append && collect.Path == ""
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves

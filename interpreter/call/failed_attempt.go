@@ -28,9 +28,9 @@ const mostLoggedBody = 4000
 // Message is the attempt and what follows it in a line.
 func (f *FailedAttempt) Message() string {
 	if f.Ended {
-		return "an attempt failed and ended its call"
+		return "attempt failed"
 	}
-	return "an attempt failed and is made again"
+	return "attempt failed, will retry"
 }
 
 // Fields are the same as pairs for a structured log.

@@ -42,12 +42,13 @@ func (v View) Mark() Mark {
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how
 // the call continues once the sink has written. since is the state of the call at
-// the entry before, or when its host loaded it; noted is what its ledgers hold then. It is an error where
-// there is more to enter than MaxContinuation.
-func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.LedgerEntry, error) {
+// the entry before, or when its host loaded it; noted is what its ledgers hold then, and warnings are those of the sink's call. It is an
+// error where there is more to enter than MaxContinuation. given is what the sink is given: what its destination makes of that is not known
+// yet.
+func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *interpreter.Rows, now time.Time) (interpreter.LedgerEntry, error) {
 	after := *c
 	after.SetNoted(noted)
-	after.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, now)
+	after.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess, Warnings: warnings, Meta: interpreter.CallMeta{Rows: given}}, now)
 	next := continuation{State: after.View().Snapshot()}
 	state := &next.State
 	if after.Finished() {
@@ -65,6 +66,9 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	entry.Continuation, err = next.pack()
 	return entry, err
 }
+
+// Warnings are those of the call so far.
+func (v View) Warnings() []string { return v.state.Warnings }
 
 // SetNoted sets what ledgers hold of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }

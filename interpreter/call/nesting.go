@@ -18,7 +18,7 @@ type Nesting struct {
 	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Depth is how many parent runs there are, also those that do not wait.
 	Depth int `json:"depth,omitempty"`
-	// Tree is what bounds the runs that start.
+	// Tree names the workflow that counts the child runs of the first run, and refuses more than it allows.
 	Tree interpreter.Tree `json:"tree,omitzero"`
 	// The fields that follow are set where the step runs another playbook. Files are those that
 	// it names, and those that these name.
@@ -35,7 +35,7 @@ type Nesting struct {
 	Before []string `json:"before,omitempty"`
 }
 
-// Brief is what attempts know of the parent runs.
+// Brief lists the parent runs with their ID and step only, for the input of attempts.
 func (n *Nesting) Brief() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 	}
 	text, found := files[file]
 	if !found {
-		return callee, c.uncallable("the run does not have the playbook %s; it was not there when the run began", file)
+		return callee, c.uncallable("the run does not have the playbook %s; it did not exist when the run started", file)
 	}
 	callee.Name, callee.Source = file, text
 	return callee, nil

@@ -23,7 +23,7 @@ type News struct {
 	Status   interpreter.Status       `json:"status,omitempty"`
 	Attempts int                      `json:"attempts,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
-	// Reason and By are why people did it, and who.
+	// Reason and By are set for what a person did, such as a cancel: why, and who.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }
@@ -86,6 +86,7 @@ func NewNotice(config Config, notice *playbook.Sink, number int, news News, resu
 	}
 	said := news.values()
 	said["run"], said["playbook"] = config.Run.WorkflowID, config.Run.Playbook
+	config.Limits.RetriesTables = false // nothing is lost with a notice
 	return newSink(config, notice, request.SinkWrite{Page: number, Result: result, EveryRound: true, Says: said})
 }
 

@@ -20,7 +20,7 @@ func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	c.show(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
-// question is that of the current attempt, nil where that is no approval.
+// question is what the current attempt asks people, and their options; nil if the tool is not approval.
 func (r reader) question() *await.Question {
 	if !r.requests.Traits(r.state.StartedAt).AsksPeople {
 		return nil

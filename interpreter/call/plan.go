@@ -69,7 +69,8 @@ func placeNodes(action *playbook.Action) []*playbook.Node {
 	return slices.DeleteFunc(nodes, func(node *playbook.Node) bool { return node == nil })
 }
 
-// RequestUnknown says why the first request of the call is not known without a run, "" where it is.
+// RequestUnknown says why `starter plan` cannot show the first request of the call, such as "the result of step x decides"; "" if it
+// can.
 func (c *Config) RequestUnknown() string {
 	action := c.Book.Resolve(c.Action)
 	nodes := placeNodes(action)

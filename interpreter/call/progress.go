@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // This file has what an outcome, a page and the end change in a State.
@@ -33,6 +34,9 @@ func (s *State) lastPage(config *Config) int {
 
 // record records an outcome and completes its error.
 func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Time) {
+	counts := outcome.Meta.Rows != nil
+	s.Rows = s.Rows.Plus(outcome.Rows).Plus(outcome.Meta.Rows).Counted()
+	outcome.Meta.Rows = nil
 	if outcome.Failed() {
 		failure := *outcome.Err
 		if failure.Kind == interpreter.KindWorkerLost && failure.Type != interpreter.TypeStopped {
@@ -47,7 +51,7 @@ func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Tim
 		s.Last = lastAttempt{Data: s.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
-	s.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
+	s.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings, Counts: counts}
 	if config.Sink == nil {
 		s.Successes++
 	}
@@ -69,6 +73,7 @@ func (s *State) addPage(config *Config, d decided) *interpreter.ErrorObject {
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.Where(), err)
 	}
+	s.countRead(config, contribution.Data)
 	if section == nil {
 		return nil
 	}
@@ -77,6 +82,19 @@ func (s *State) addPage(config *Config, d decided) *interpreter.ErrorObject {
 		failure.Message = fmt.Sprintf("%s: page %d, %s", config.Where(), s.Successes, failure.Message)
 	}
 	return failure
+}
+
+// countRead counts the rows that a page contributes.
+func (s *State) countRead(config *Config, page any) {
+	if !s.Last.Counts || config.Sink != nil {
+		return
+	}
+	rows, isList := page.([]any)
+	read := int64(len(rows))
+	if !isList && page != nil && len(config.All()) > 0 {
+		read = 1
+	}
+	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).Counted()
 }
 
 // endsBehindSinks moves the end of a call whose sinks are all done to a time, and completes its result. Until then
@@ -92,16 +110,19 @@ func (s *State) endsBehindSinks(config *Config, now time.Time) {
 		if before := result.Meta.Incremental; before != nil {
 			shown.Pending = before.Pending
 		}
+		if s.Rows == nil { // a worker of before has made the attempts: what replays it has to write as much
+			shown.Before = incremental.Cursor{}
+		}
 		result.Meta.Incremental = shown
 	}
-	result.Meta.LeftOut = s.LeftOut.Plus(s.Last.Meta.LeftOut)
+	result.Meta.LeftOut, result.Meta.Rows = s.LeftOut.Plus(s.Last.Meta.LeftOut), s.Rows
 	if config.Sink == nil {
 		result.Warnings = append(result.Warnings, sink.LeftOutWarnings(config.Where(), result.Meta.LeftOut)...)
 	}
 	s.replaceLast(Todo{End: &result})
 }
 
-// awaits has the call wait for an answer to the attempt that has been sent.
+// awaits records that the attempt was sent, and that the call waits for its answer.
 func (s *State) awaits(awaited *await.Awaited) {
 	s.Todo = []Todo{{Await: awaited}, {Attempt: &PendingAttempt{}}}
 }

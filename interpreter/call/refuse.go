@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/page"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
@@ -70,7 +71,7 @@ func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer inter
 		failure.Class = interpreter.Class(then.Class)
 	}
 	if failure.Message == "" {
-		failure.Message = fmt.Sprintf("%s: policy %d%s takes the answer for a failure", c.Where(), d.Policy, c.from(d.Policy))
+		failure.Message = fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.Where(), d.Policy, c.from(d.Policy))
 	}
 	if then.RetryAfter == nil {
 		return failure, nil
@@ -93,9 +94,9 @@ func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer inter
 // unreadWait says that the wait which an answer requests cannot be read, and why.
 func (c *Config) unreadWait(why string) string {
 	if c.Step.Secret {
-		return "the requested wait cannot be read"
+		return "the requested wait cannot be parsed"
 	}
-	return "the requested wait cannot be read: " + why
+	return "the requested wait cannot be parsed: " + why
 }
 
 // answerBody is an answer as the error has it, the beginning of its text where it is
@@ -115,7 +116,7 @@ func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 func withoutCredentials(headers map[string]string) map[string]string {
 	var kept map[string]string
 	for _, name := range playbook.SortedKeys(headers) {
-		if playbook.HoldsCredentials(name) {
+		if credential.InHeader(name) {
 			continue
 		}
 		if kept == nil {
@@ -126,7 +127,7 @@ func withoutCredentials(headers map[string]string) map[string]string {
 	return kept
 }
 
-// from names the list that a policy comes from, by its number, where that is not the step's own.
+// from names the shared list of `policies` that a policy comes from, for messages; "" for a policy of the step itself.
 func (c *Config) from(policy int) string {
 	if policy == 0 {
 		return ""

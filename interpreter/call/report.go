@@ -44,8 +44,8 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 	c.state.again(&rest)
 }
 
-// CalledBack reports that the call may come for its turn at once, and returns whether
-// it waits for one.
+// CalledBack reports that the rate limit has a turn for the call earlier than promised. It returns false if the call does not wait
+// for a turn.
 func (c *Call) CalledBack() bool {
 	if wait := c.state.head().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
 		return false
@@ -56,7 +56,7 @@ func (c *Call) CalledBack() bool {
 	return true
 }
 
-// Hold keeps the call from its next attempt until people resume it.
+// Hold stops the call before its next attempt until Settle, or a resume of the run: a person paused it.
 func (c *Call) Hold(hold interpreter.Hold) {
 	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
@@ -64,7 +64,8 @@ func (c *Call) Hold(hold interpreter.Hold) {
 // HoldRecorded reports that the history has a mark of the hold.
 func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
 
-// Settle applies what people have decided about the call, which waits or is held.
+// Settle applies the decision of a person about the call, which waits for a retry or is held: skip fails it, else the next
+// attempt is made now with the policies' counts anew.
 func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if settlement.Skip {
 		c.skip(settlement, now)
@@ -94,6 +95,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	written := c.read().sinkWrite(done)
 	c.state.dropHead()
 	c.state.warn(result.Warnings...)
+	c.state.Rows = c.state.Rows.Plus(result.Meta.Rows)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
 		c.state.endsBehindSinks(&c.config, now)
@@ -177,5 +179,5 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	c.fail(&failure, now)
 }
 
-// Warn adds to what the result has to say.
+// Warn adds a warning to the result of the call.
 func (c *Call) Warn(warning string) { c.state.warn(warning) }

@@ -33,7 +33,7 @@ func (r results) success(d decided) *interpreter.CallResult {
 	}
 	if s.Last.Partial {
 		result.Status = interpreter.Partial
-		result.Warnings = append(result.Warnings, where+": the playbook that it ran ended as "+string(interpreter.Partial))
+		result.Warnings = append(result.Warnings, where+": the playbook that it ran ended with status "+string(interpreter.Partial))
 	}
 	for _, warning := range s.Last.Warnings {
 		result.Warnings = append(result.Warnings, where+": "+warning)
@@ -134,7 +134,7 @@ func (r results) repeated(d decided, format string, args ...any) *interpreter.Ca
 	}
 	failure := r.complete(&interpreter.ErrorObject{
 		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
-		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
+		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true if this is the end",
 			r.config.Where(), fmt.Sprintf(format, args...)),
 	})
 	return r.state.failed(*failure, d.now)
@@ -153,24 +153,23 @@ func (r results) wait(decision retry.Decision) *interpreter.Wait {
 }
 
 // phrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
-// UI, so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
-// are those of the call.
+// UI, so it is no countdown. Its numbers are those of the policy: the attempt that follows, and how many it allows.
 func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
 	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
 		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.Short()}
 	}
 	if r.config.Policies.Then(decision.Policy).Restart {
-		return after("", "restart %d/%d", decision.Count, decision.Limit)
+		return after("", "restart %d of %d", decision.Count, decision.Limit)
 	}
 	switch decision.Reason {
 	case interpreter.ReasonPage:
 		return interpreter.WaitPhrase{What: fmt.Sprintf("page %d", r.state.Successes+1)}
 	case interpreter.ReasonPoll:
-		return interpreter.WaitPhrase{What: fmt.Sprintf("poll %d/%d", decision.Count+1, decision.Limit)}
+		return interpreter.WaitPhrase{What: fmt.Sprintf("poll %d of %d", decision.Count+1, decision.Limit)}
 	case interpreter.ReasonRateLimited:
-		return after(", as the server requested", "retry %d", r.state.RequestAttempts)
+		return after(", as the server requested", "attempt %d", r.state.RequestAttempts+1)
 	}
-	return after("", "retry %d/%d", decision.Count, decision.Limit-1)
+	return after("", "attempt %d of %d", decision.Count+1, decision.Limit)
 }
 
 // shown is an answer as errors show it.
@@ -194,5 +193,6 @@ func (s *State) meta(ended time.Time) interpreter.CallMeta {
 	return interpreter.CallMeta{
 		Attempts: s.Attempts, Pages: s.Successes, Incomplete: s.Incomplete,
 		StartedAt: s.StartedAt, EndedAt: ended, Tool: s.Last.Meta, LeftOut: s.LeftOut.Plus(s.Last.Meta.LeftOut),
+		Rows: s.Rows,
 	}
 }

@@ -152,7 +152,7 @@ func TestSealedResultsGoNowhereElse(t *testing.T) {
 	t.Parallel()
 	book := tables.Decode(t, secretSteps+"  - {step: use, tool: http, url: \"{{ login.token }}{{ steps.login.data.a.b }}\"}\n")
 	require.ErrorContains(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{interpreter.Sealed("x").Data}}),
-		"the output would hold the result of a secret step")
+		"the output would contain the result of a secret step")
 	require.NoError(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{"x"}}))
 
 	captured := interpreter.Capture(book, sealedData, book.CallNodes(book.Steps[1]))

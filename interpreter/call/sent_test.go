@@ -99,6 +99,6 @@ func repeats(t *testing.T, step, next string) bool {
 	}
 	require.NotNil(t, result.Error)
 	require.Equal(t, interpreter.KindRepeat, result.Error.Kind, result.Error.Message)
-	require.True(t, strings.Contains(result.Error.Message, "was made before"), result.Error.Message)
+	require.True(t, strings.Contains(result.Error.Message, "was already made"), result.Error.Message)
 	return true
 }

@@ -28,8 +28,8 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 		}
 		o.Calls[i] = Driven{}
 		if driven.Result != nil {
-			result := interpreter.TooLargeResult(*driven.Result, step, fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d "+
-				"in its batch; write rows away with a sink and return less, or make the batch smaller", size, share))
+			result := interpreter.TooLargeResult(*driven.Result, step, fmt.Sprintf("the result of an iteration has %d bytes, more than its share of %d "+
+				"in its batch; write rows with a sink and return less, or make the batch smaller", size, share))
 			o.Calls[i].Result = &result
 		}
 	}

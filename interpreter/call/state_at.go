@@ -39,7 +39,7 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	}
 	at := StateAt{Key: key, Place: c.keeps.Home(now)}
 	if home := book.StateHome(step); home != nil && at.Place == nil {
-		return at, fmt.Errorf("step %q: %s keeps the state, and where it is cannot be known without a run, or an element of the loop", step.Name, home.Place)
+		return at, fmt.Errorf("step %q: %s keeps the state, and its location depends on a run, or on an element of the loop", step.Name, home.Place)
 	}
 	if names := step.Incremental.State; step.Loop != nil && (names == nil || names.Names(step.Loop.Element)) {
 		at.Each = true
@@ -60,14 +60,23 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	return at, err
 }
 
-// WorkloadWithin is the workload that a step gives to the playbook that is written within it. The error
+// WorkloadWithin is the workload that a step gives to the playbook that is written within it, in a loop for an element. The error
 // is one of the playbook: it takes a run to know.
-func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, now time.Time) (map[string]any, error) {
+func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (map[string]any, error) {
 	field := step.Action.Field(playbook.FieldWorkload)
 	if field == nil {
 		return nil, nil
 	}
-	given, err := field.Render(interpreter.NewScope(book, t.Run, t.Data), expression.DecisionBudget(now))
+	scope := interpreter.NewScope(book, t.Run, t.Data)
+	if step.Loop != nil {
+		if element == nil && field.Names(step.Loop.Element) {
+			return nil, fmt.Errorf("step %q gives its playbook another workload for each element", step.Name)
+		}
+		if element != nil {
+			scope = scope.WithElement(step.Loop.Element, element.Data, interpreter.ElementPosition{Size: 1})
+		}
+	}
+	given, err := field.Render(scope, expression.DecisionBudget(now))
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,9 @@ func (v View) Incremental() *interpreter.CallIncremental {
 	return v.state.Watermark.Shown(v.config.incremental())
 }
 
+// Rows is what the call has done to data so far; nil where nothing was counted.
+func (v View) Rows() *interpreter.Rows { return v.state.Rows }
+
 // AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
 func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
 	awaited := v.state.head().Await
@@ -155,7 +158,7 @@ func (v View) FailedAttempt() *FailedAttempt {
 	case hold != nil:
 		failed.Next = "people decide"
 	default:
-		failed.Next = "another attempt at once"
+		failed.Next = "another attempt immediately"
 	}
 	return failed
 }

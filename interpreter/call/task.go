@@ -197,14 +197,15 @@ type DriveOutput struct {
 // begun. Kept in workflow history.
 type Driven struct {
 	State *State `json:"state,omitempty"`
-	// SeenBefore is how many bytes of State.Seen are left out: those that the call
-	// came with.
+	// SeenBefore is how many bytes at the beginning of State.Seen are left out, because the workflow has them: it gave them to
+	// the activity.
 	SeenBefore int                     `json:"seen_before,omitempty"`
 	Result     *interpreter.CallResult `json:"result,omitempty"`
 	// Noted and Written are those of State, of a call with a result.
 	Noted   Noted `json:"noted,omitempty"`
 	Written int   `json:"written,omitempty"`
-	// Outcome is that of an attempt which is not applied to State yet.
+	// Outcome is that of the last attempt, if State is the state before it: the two together are smaller than the state after it.
+	// The next host applies it before anything else.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
 	// Made are the attempts made here, for display; nil where Result says enough.
 	Made Stretches `json:"made,omitempty"`
@@ -241,7 +242,7 @@ func (d Driven) Since(before *State) Driven {
 // MapOrNil gives the error of a value that is neither a map nor nil.
 func MapOrNil(what string, value expression.Value) error {
 	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
-		return fmt.Errorf("%s is a %s and no map", what, expression.TypeName(value.Data))
+		return fmt.Errorf("%s must be a map, not a %s", what, expression.TypeName(value.Data))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func TestBudgetStaysExhausted(t *testing.T) {
 
 	b := NewBudget(Limits{Steps: 10, Bytes: 10}, time.Time{})
 	require.NoError(t, b.charge(10, 10))
-	require.EqualError(t, b.charge(1, 0), "the expressions of one decision may take 10 steps, this is more; "+
+	require.EqualError(t, b.charge(1, 0), "the expressions of one decision may take 10 steps, and this takes more; "+
 		"narrow the list first, or do the work in a tool")
 	require.Error(t, b.charge(0, 0))
 
@@ -22,7 +22,7 @@ func TestBudgetStaysExhausted(t *testing.T) {
 	require.Equal(t, []int{11, 10}, []int{steps, bytes})
 
 	b = NewBudget(Limits{Steps: 10, Bytes: 10}, time.Time{})
-	require.EqualError(t, b.charge(0, 11), "the expressions of one decision may make 10 bytes of text and lists, this is more; "+
+	require.EqualError(t, b.charge(0, 11), "the expressions of one decision may make 10 bytes of text and lists, and this makes more; "+
 		"take the part that is needed, or do the work in a tool")
 	require.Error(t, b.charge(0, 0))
 

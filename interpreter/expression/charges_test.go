@@ -3,6 +3,9 @@ package expression_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +37,7 @@ func TestChargesStay(t *testing.T) {
 		"few": []any{1, 2, 3}, "texts": []any{long, long + "a", long + "b"},
 	}
 
-	for source, want := range map[string]string{
+	charged := map[string]string{
 		`1`:                                   "0 steps, 0 bytes",
 		`few`:                                 "0 steps, 0 bytes",
 		`few[0] + 1`:                          "0 steps, 0 bytes",
@@ -102,7 +105,42 @@ func TestChargesStay(t *testing.T) {
 		`all(numbers, # >= 0)`:                "200 steps, 0 bytes",
 		`reduce(numbers, #acc + #, 0)`:        "200 steps, 0 bytes",
 		`find(rows, #.id == 49).name`:         "51 steps, 0 bytes",
-	} {
+		`abs(n)`:                              "14 steps, 0 bytes",
+		`add_time("2026-01-31", "1mo", "Europe/Berlin")`: "2 steps, 20 bytes",
+		`any(numbers, # > 198)`:                          "58 steps, 0 bytes",
+		`bitand(12, 10)`:                                 "0 steps, 0 bytes",
+		`bitor(12, 10)`:                                  "0 steps, 0 bytes",
+		`bitxor(12, 10)`:                                 "0 steps, 0 bytes",
+		`ceil(n)`:                                        "14 steps, 0 bytes",
+		`count(numbers, # > 5)`:                          "200 steps, 0 bytes",
+		`default(wide.nothing, long)`:                    "15 steps, 0 bytes",
+		`duration("1h30m")`:                              "0 steps, 0 bytes",
+		`findIndex(rows, #.id == 49)`:                    "50 steps, 0 bytes",
+		`findLast(rows, #.id == 0).name`:                 "58 steps, 800 bytes",
+		`findLastIndex(rows, #.id == 0)`:                 "57 steps, 800 bytes",
+		`first(numbers)`:                                 "0 steps, 0 bytes",
+		`float(string(n))`:                               "14 steps, 0 bytes",
+		`floor(n)`:                                       "14 steps, 0 bytes",
+		`format_time("2026-01-02", "Monday 2006-01-02 15:04", "Europe/Berlin")`: "2 steps, 23 bytes",
+		`get(wide, long)`:             "15 steps, 0 bytes",
+		`hasPrefix(long, long[:500])`: "84 steps, 0 bytes",
+		`hasSuffix(long, long[500:])`: "84 steps, 0 bytes",
+		`last(numbers)`:               "0 steps, 0 bytes",
+		`len(long)`:                   "15 steps, 0 bytes",
+		`lower(long)`:                 "54 steps, 1500 bytes",
+		`none(numbers, # > 200)`:      "200 steps, 0 bytes",
+		`now()`:                       "0 steps, 0 bytes",
+		`one(numbers, # == 5)`:        "200 steps, 0 bytes",
+		`round(n, 3)`:                 "14 steps, 0 bytes",
+		`start_of("2026-01-31", "month", "Europe/Berlin")`: "2 steps, 20 bytes",
+		`text(long, n, few)`: "51 steps, 1514 bytes",
+		`time_range("2026-01-01", "2026-03-01", "1d", "Europe/Berlin")`: "140 steps, 2124 bytes",
+		`trimPrefix(long, "abc")`: "30 steps, 0 bytes",
+		`trimSuffix(long, "hij")`: "30 steps, 0 bytes",
+		`type(n)`:                 "0 steps, 0 bytes",
+		`unix("2026-01-02")`:      "0 steps, 0 bytes",
+	}
+	for source, want := range charged {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 
@@ -117,4 +155,15 @@ func TestChargesStay(t *testing.T) {
 			require.Equal(t, want, fmt.Sprintf("%d steps, %d bytes", steps, bytes))
 		})
 	}
+
+	calls := strings.Join(slices.Collect(maps.Keys(charged)), "\n")
+
+	var lacking []string
+	for _, f := range expression.Functions() {
+		if !regexp.MustCompile(`\b` + f.Name + `\(`).MatchString(calls) {
+			lacking = append(lacking, f.Signature)
+		}
+	}
+
+	require.Empty(t, lacking, "these functions have no row: write a call of each with a large argument, and the charge that the test then reports; it never changes again")
 }

@@ -14,7 +14,7 @@ func ParseCondition(source string) (*Template, []Problem) {
 	if strings.TrimFunc(source, unicode.IsSpace) == "" {
 		return nil, []Problem{{
 			Offset: 0, End: len(text), Code: codeSyntax,
-			Message: "the condition is empty; write true if it shall always hold",
+			Message: "the condition is empty; write true if it should always match",
 		}}
 	}
 	if problems := findBlocks(text); len(problems) > 0 {

@@ -51,7 +51,7 @@ func TestConditionProblems(t *testing.T) {
 		source string
 		place  place
 	}{
-		{` `, place{0, "syntax", `the condition is empty; write true if it shall always hold`}},
+		{` `, place{0, "syntax", `the condition is empty; write true if it should always match`}},
 		{`{{ a }} == {{ b }}`, place{8, "condition-text", `a condition is one expression: write {{ a == b }}`}},
 		{`{{ a }} == 'x'`, place{8, "condition-text", `a condition is one expression: write {{ a == 'x' }}`}},
 		{`not {{ a }}`, place{0, "condition-text", `a condition is one expression: write {{ not a }}`}},

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -30,6 +31,17 @@ func decimalOfNumber(v any) decimal {
 const mostExponent = math.MaxInt / 2
 
 func parseDecimal(s string) decimal {
+	d := writtenDecimal(s)
+	trimmed := strings.TrimLeft(d.digits, "0")
+	d.point -= len(d.digits) - len(trimmed)
+	if d.digits = strings.TrimRight(trimmed, "0"); d.digits == "" {
+		return decimal{}
+	}
+	return d
+}
+
+// writtenDecimal is the number with the zeros that are written behind the point.
+func writtenDecimal(s string) decimal {
 	var d decimal
 	s, d.negative = strings.CutPrefix(s, "-")
 	exponent := 0
@@ -39,13 +51,13 @@ func parseDecimal(s string) decimal {
 		s = s[:at]
 	}
 	whole, fraction, _ := strings.Cut(s, ".")
-	all := whole + fraction
-	trimmed := strings.TrimLeft(all, "0")
-	d.digits = strings.TrimRight(trimmed, "0")
+	d.digits, d.point = whole+fraction, len(whole)+exponent
+	for d.point > 0 && strings.HasPrefix(d.digits, "0") {
+		d.digits, d.point = d.digits[1:], d.point-1
+	}
 	if d.digits == "" {
 		return decimal{}
 	}
-	d.point = len(whole) - (len(all) - len(trimmed)) + exponent
 	return d
 }
 
@@ -62,6 +74,25 @@ func (d decimal) text() string {
 		return sign(d.negative) + d.digits + strings.Repeat("0", d.point-len(d.digits))
 	}
 	return sign(d.negative) + d.digits[:d.point] + "." + d.digits[d.point:]
+}
+
+// PlainText is Text, of a number without an exponent, as columns of numbers read it. A number that would have more than
+// 1000 digits then keeps its exponent.
+func PlainText(v any) string {
+	text := Text(v)
+	switch v.(type) {
+	case float64, json.Number:
+	default:
+		return text
+	}
+	if !strings.ContainsAny(text, "eE") {
+		return text
+	}
+	d := writtenDecimal(text)
+	if max(d.point, len(d.digits))-min(d.point, 0) > maxDigits {
+		return text
+	}
+	return d.text()
 }
 
 // whole is the number without its fraction, or the next one that is farther from zero. It has a fraction.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,16 +18,24 @@ import (
 // more than 1000 digits, whose error wraps ErrLongNumber. A key that is twice
 // has its last value, and bytes that are not UTF-8 become U+FFFD, as in
 // encoding/json.
-func Decode(data []byte) (any, error) {
-	r := reader{data: data}
+func Decode(data []byte) (any, error) { return decode(reader{data: data}) }
+
+// DecodeExact is Decode for what others have written: where a text says more than a value can hold, its error wraps
+// ErrInexact. A name that is twice in an object is such, and half of a surrogate pair.
+func DecodeExact(data []byte) (any, error) { return decode(reader{data: data, exact: true}) }
+
+// ErrInexact is wrapped by the errors of DecodeExact that are about JSON.
+var ErrInexact = errors.New("a value would lose data")
+
+func decode(r reader) (any, error) {
 	v, ok := r.value(0)
-	if r.space(); ok && r.at == len(data) {
+	if r.space(); ok && r.at == len(r.data) {
 		return v, nil
 	}
 	if r.refused != nil {
 		return nil, r.refused
 	}
-	return nil, whyNot(data)
+	return nil, whyNot(r.data)
 }
 
 // whyNot says what is wrong with a text, and where, without the keys that lead
@@ -43,7 +52,7 @@ func whyNot(data []byte) error {
 		return fmt.Errorf("not JSON: %w at byte %d%s", syntax.Err, syntax.ByteOffset, inLine(data[:min(int(syntax.ByteOffset), len(data))]))
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("not JSON: there is more text behind the value")
+		return errors.New("not JSON: there is more text after the value")
 	}
 	return errDepth
 }
@@ -69,6 +78,8 @@ type reader struct {
 	known [64]string
 	// unescaped is the last text that had escapes.
 	unescaped []byte
+	// exact refuses what a value cannot hold.
+	exact bool
 	// refused is why JSON is not read that is right as such.
 	refused error
 }
@@ -179,8 +190,21 @@ func (r *reader) object(depth int) (any, bool) {
 	for i, key := range r.names[first:] {
 		object[key] = r.stack[start+i] // the last of several wins
 	}
+	if r.exact && len(object) < len(r.stack)-start {
+		return nil, r.twice(r.names[first:])
+	}
 	r.names, r.stack = r.names[:first], r.stack[:start]
 	return object, true
+}
+
+// twice refuses an object in which one of the names comes again. It ends at the byte that is read.
+func (r *reader) twice(names []string) bool {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			r.refused = fmt.Errorf("the key %q occurs twice in the object that ends at byte %d: %w", name, r.at, ErrInexact)
+		}
+	}
+	return false
 }
 
 // key reads a key and the colon behind it.
@@ -251,6 +275,12 @@ func (r *reader) escaped() ([]byte, bool) {
 	if err == nil {
 		r.unescaped = text
 		return text, true
+	}
+	if r.exact && utf8.Valid(quoted) {
+		if r.refused == nil {
+			r.refused = fmt.Errorf("the text at byte %d has half of a surrogate pair, which is not a character: %w", start, ErrInexact)
+		}
+		return nil, false
 	}
 	var mended string
 	err = json.Unmarshal(quoted, &mended)

@@ -301,3 +301,68 @@ func TestChargesAddUp(t *testing.T) {
 	_, err := program.Eval(scope, b)
 	require.Error(t, err)
 }
+
+// TestDecodeExact: what others write is refused where a value would lose a part of it, with the place; what Decode
+// reads otherwise is read.
+func TestDecodeExact(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		`{"v":1,"v":2}`:                          `the key "v" occurs twice in the object that ends at byte 13`,
+		`[{"a":{"b":1,"c":2,"b":null}}]`:         `the key "b" occurs twice in the object that ends at byte 28`,
+		`{"v":1,"\u0076":2}`:                     `the key "v" occurs twice in the object that ends at byte 18`,
+		`["ok","\ud83d"]`:                        `the text at byte 6 has half of a surrogate pair`,
+		`{"a\udc00":1}`:                          `the text at byte 1 has half of a surrogate pair`,
+		"{\"v\":1,\n\"v\":{\"w\":\"\\ud83dx\"}}": `half of a surrogate pair`,
+	} {
+		_, err := expression.DecodeExact([]byte(text))
+		require.ErrorIs(t, err, expression.ErrInexact, text)
+		require.ErrorContains(t, err, want, text)
+		_, err = expression.Decode([]byte(text))
+		require.NoError(t, err, text)
+	}
+
+	for _, text := range []string{`{"v":1,"V":2,"w":{"v":3}}`, `["\ud83d\ude00","\u00e9"]`, `{"":1}`, `[{"a":1},{"a":2}]`, `{}`} {
+		exact, err := expression.DecodeExact([]byte(text))
+		require.NoError(t, err, text)
+		plain, err := expression.Decode([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, plain, exact, text)
+	}
+	_, err := expression.DecodeExact([]byte(`{"v":1,"v"`))
+	require.ErrorContains(t, err, "not JSON")
+}
+
+// TestPlainText: numbers have digits alone, as far as these are no more than a number may have; everything else is as Text has it.
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{2.3e49, "23000000000000000000000000000000000000000000000000"},
+		{-1e-7, "-0.0000001"},
+		{1e21, "1000000000000000000000"},
+		{5e-324, "0." + strings.Repeat("0", 323) + "5"},
+		{0.5, "0.5"},
+		{json.Number("1.20e-3"), "0.00120"},
+		{json.Number("-0.150e1"), "-1.50"},
+		{json.Number("0.1e5"), "10000"},
+		{json.Number("0.00e1"), "0.0"},
+		{json.Number("1.50E+1"), "15.0"},
+		{json.Number("19.90"), "19.90"},
+		{json.Number("1e999"), "1" + strings.Repeat("0", 999)},
+		{json.Number("1e1000"), "1e1000"},
+		{json.Number("1e-1002"), "1e-1002"},
+		{json.Number("1e99999999999999999999"), "1e99999999999999999999"},
+		{json.Number("0e-99999999999999999999"), "0e-99999999999999999999"},
+		{json.Number("0e1001"), "0"},
+		{"1e3", "1e3"},
+		{map[string]any{"a": 1e21}, `{"a":1e+21}`},
+		{7, "7"},
+		{nil, ""},
+	} {
+		require.Equal(t, test.want, expression.PlainText(test.value))
+	}
+}

@@ -28,16 +28,16 @@ type budgetError struct {
 
 func (e *budgetError) Error() string {
 	if e.steps {
-		return fmt.Sprintf("the expressions of one decision may take %d steps, this is more; "+
+		return fmt.Sprintf("the expressions of one decision may take %d steps, and this takes more; "+
 			"narrow the list first, or do the work in a tool", e.limit)
 	}
-	return fmt.Sprintf("the expressions of one decision may make %d bytes of text and lists, this is more; "+
+	return fmt.Sprintf("the expressions of one decision may make %d bytes of text and lists, and this makes more; "+
 		"take the part that is needed, or do the work in a tool", e.limit)
 }
 
 // errTooLarge is the error of a value that cannot be rendered as JSON with
 // what is left of the budget.
-var errTooLarge = errors.New("the value is too large or too deep to be written as JSON here; " +
+var errTooLarge = errors.New("the value is too large or too deeply nested to be written as JSON here; " +
 	"take the part that is needed, or do the work in a tool")
 
 // argumentError says what a function can work with and what it got.

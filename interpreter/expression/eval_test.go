@@ -261,20 +261,20 @@ func TestEvalErrors(t *testing.T) {
 		message string
 	}{
 		{`1 + response.paging.zz`, 4, `response.paging.zz is missing (nil), so "1 + response.paging.zz" cannot be calculated; ` +
-			`if it may be missing, give it a value: (response.paging.zz | default(0))`},
+			`if it may be missing, use a default: (response.paging.zz | default(0))`},
 		{`(n * zz) - 1`, 5, `zz is missing (nil), so "n * zz" cannot be calculated; ` +
-			`if it may be missing, give it a value: (zz | default(0))`},
+			`if it may be missing, use a default: (zz | default(0))`},
 		{`n + (m.q or null)`, 5, `m.q or null is missing (nil), so "n + (m.q or null)" cannot be calculated; ` +
-			`if it may be missing, give it a value: default(m.q or null, 0)`},
-		{`-m.q`, 1, `m.q is missing (nil), so "-m.q" cannot be calculated; if it may be missing, give it a value: (m.q | default(0))`},
+			`if it may be missing, use a default: default(m.q or null, 0)`},
+		{`-m.q`, 1, `m.q is missing (nil), so "-m.q" cannot be calculated; if it may be missing, use a default: (m.q | default(0))`},
 		{`"é" ~ (q ** 2)`, 7, `q is missing (nil), so "q ** 2" cannot be calculated; ` +
-			`if it may be missing, give it a value: (q | default(0))`},
+			`if it may be missing, use a default: (q | default(0))`},
 		{`1 + users.total`, 4, `users.total is missing (nil), as users is a list of 3, so "1 + users.total" cannot be calculated; ` +
-			`if it may be missing, give it a value: (users.total | default(0))`},
+			`if it may be missing, use a default: (users.total | default(0))`},
 		{`1 + m.list[0].rows`, 4, `m.list[0].rows is missing (nil), so "1 + m.list[0].rows" cannot be calculated; ` +
-			`if it may be missing, give it a value: (m.list[0].rows | default(0))`},
+			`if it may be missing, use a default: (m.list[0].rows | default(0))`},
 		{`map(users, .age + 1)`, 11, `.age is missing (nil), so ".age + 1" cannot be calculated; ` +
-			`if it may be missing, give it a value: (.age | default(0))`},
+			`if it may be missing, use a default: (.age | default(0))`},
 		{`reduce(none_, #acc + #)`, 0, `reduce of an empty list needs a start value, as in reduce(xs, #acc + #, 0)`},
 	} {
 		t.Run(c.source, func(t *testing.T) {

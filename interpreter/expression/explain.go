@@ -31,7 +31,7 @@ func (p *Program) nameOperand(offset int, missing *nilOperand, scope Scope) *Err
 		nothing += ", as " + list
 	}
 	return &Error{Offset: operand.From, Message: fmt.Sprintf(
-		"%s is %s, so %q cannot be calculated; if it may be missing, give it a value: %s",
+		"%s is %s, so %q cannot be calculated; if it may be missing, use a default: %s",
 		name, nothing, written(text, whole), withDefault(finder.operand, name))}
 }
 

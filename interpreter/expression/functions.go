@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -43,11 +44,16 @@ type FunctionDoc struct {
 var functions = table(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions,
 	numberFunctions, timeFunctions, calendarFunctions, jsonFunctions)
 
+// table has functions by their names. Two of one name are a mistake of the program, which does not start with them.
 func table(groups ...[]function) map[string]*function {
 	all := map[string]*function{}
 	for _, group := range groups {
 		for i := range group {
-			all[group[i].name] = &group[i]
+			name := group[i].name
+			if all[name] != nil {
+				panic(fmt.Sprintf("two functions are called %s: %s and %s", name, all[name].signature, group[i].signature))
+			}
+			all[name] = &group[i]
 		}
 	}
 	return all
@@ -108,13 +114,13 @@ var refused = map[string]string{
 	"truncate":   "write x[:100]",
 	"format":     `write "text " ~ x`,
 	"wordcount":  `write len(filter(split(x, " "), # != ""))`,
-	"urlencode":  "the params of an http step and the values in its url are encoded by themselves",
-	"raw":        "it belongs at the end of a template in a url, as in {{ path | raw }}",
+	"urlencode":  "the params of an http step and the values in its url are encoded automatically",
+	"raw":        "use it at the end of a template in a url, as in {{ path | raw }}",
 	"escape":     "nothing is escaped in rendered text; SQL takes values as parameters",
 	"e":          "nothing is escaped in rendered text; SQL takes values as parameters",
-	"safe":       "nothing is escaped in rendered text, so nothing has to be marked safe",
+	"safe":       "nothing is escaped in rendered text, so there is no need to mark it safe",
 	"range":      "write 0..n-1; both ends are included",
-	"random":     "an expression gives the same result on every replay; draw it in a tool",
+	"random":     "an expression must give the same result on every replay; use a tool for random values",
 	"lookup":     "write the name itself, or x[key] for a computed key",
 
 	// of Airflow, n8n and SQL

@@ -18,26 +18,26 @@ import (
 var calendarFunctions = []function{
 	{
 		name: "add_time", min: 2, max: 3, signature: "add_time(time, amount[, zone])",
-		doc: "The time moved by an amount such as -24h, 7d, 1mo, 1y or 1d12h. Days, weeks, months and years are those of the zone, UTC without one; " +
-			"a day that its month does not have is the month's last.",
+		doc: "The time plus an amount such as -24h, 7d, 1mo, 1y or 1d12h. Days, weeks, months and years are counted in the zone, UTC by default. " +
+			"A day that the month does not have becomes the last day of the month.",
 		call:    callAddTime,
 		written: map[int]func(string) error{1: amountProblem, 2: zoneProblem},
 	},
 	{
 		name: "start_of", min: 2, max: 3, signature: "start_of(time, unit[, zone])",
-		doc:     "The beginning of the minute, hour, day, week (its Monday), month, quarter or year of the zone, UTC without one, that the time is in.",
+		doc:     "The start of the minute, hour, day, week (Monday), month, quarter or year that contains the time, in the zone; UTC by default.",
 		call:    callStartOf,
 		written: map[int]func(string) error{1: unitProblem, 2: zoneProblem},
 	},
 	{
 		name: "format_time", min: 2, max: 3, signature: "format_time(time, layout[, zone])",
-		doc:     "The time as the clocks of the zone show it, UTC without one, in a layout of Go's package time: 2006 for the year, 01, 02, 15, 04 and 05 for the rest.",
+		doc:     "The local time in the zone, UTC by default, in a layout of Go's package time: 2006 is the year; 01, 02, 15, 04 and 05 are month, day, hour, minute and second.",
 		call:    callFormatTime,
 		written: map[int]func(string) error{1: layoutProblem, 2: zoneProblem},
 	},
 	{
 		name: "time_range", min: 3, max: 4, signature: "time_range(from, to, step[, zone])",
-		doc:     "The times from the first on, before the second, with a step as add_time has it.",
+		doc:     "The times from the first up to, but not including, the second, with a step as in add_time.",
 		call:    callTimeRange,
 		written: map[int]func(string) error{2: amountProblem, 3: zoneProblem},
 	},
@@ -60,7 +60,7 @@ const mostCalendar = 4_000_000
 func readAmount(text string) (amount, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > mostTimeText || !wholeAmount.MatchString(text) {
-		return amount{}, fmt.Errorf("%q is no amount of time; amounts are 90s, 30m, 24h, 7d, 2w, 1mo, 1y and such together, as in 1d12h, with - before them to go back", shortText(text))
+		return amount{}, fmt.Errorf("%q is not an amount of time; amounts are 90s, 30m, 24h, 7d, 2w, 1mo, 1y and combinations such as 1d12h, with - in front to go back", shortText(text))
 	}
 	var a amount
 	for _, part := range amountPart.FindAllStringSubmatch(text, -1) {
@@ -88,17 +88,17 @@ func (a *amount) add(number, unit string) error {
 	default:
 		length, err := time.ParseDuration(number + unit)
 		if err != nil || a.clock+length < a.clock {
-			return fmt.Errorf("%s%s is longer than a time can be moved by", number, unit)
+			return fmt.Errorf("%s%s is too long to be added to a time", number, unit)
 		}
 		a.clock += length
 		return nil
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return fmt.Errorf("%s%s is no whole number of days, weeks, months or years", number, unit)
+		return fmt.Errorf("%s%s is not a whole number of days, weeks, months or years", number, unit)
 	}
 	if n > mostCalendar || *into+n*per > mostCalendar {
-		return fmt.Errorf("%s%s is longer than a time can be moved by", number, unit)
+		return fmt.Errorf("%s%s is too long to be added to a time", number, unit)
 	}
 	*into += n * per
 	return nil
@@ -136,7 +136,7 @@ var timeUnits = []string{"minute", "hour", "day", "week", "month", "quarter", "y
 
 func unitProblem(unit string) error {
 	if !slices.Contains(timeUnits, unit) {
-		return fmt.Errorf("%q is no unit; the units are %s", shortText(unit), strings.Join(timeUnits, ", "))
+		return fmt.Errorf("%q is not a unit; the units are %s", shortText(unit), strings.Join(timeUnits, ", "))
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	switch v := args[n].(type) {
 	case int:
 		if v < -maxSeconds || v > maxSeconds {
-			return amount{}, fmt.Errorf("%s: %d seconds are longer than a time can be moved by", name, v)
+			return amount{}, fmt.Errorf("%s: %d seconds are too long to be added to a time", name, v)
 		}
 		return amount{clock: time.Duration(v) * time.Second}, nil
 	case float64, json.Number:
@@ -200,7 +200,7 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 		}
 		seconds, isFloat := Float(v)
 		if !isFloat || seconds < -maxSeconds || seconds > maxSeconds {
-			return amount{}, fmt.Errorf("%s: %s seconds are longer than a time can be moved by", name, shortText(Text(v)))
+			return amount{}, fmt.Errorf("%s: %s seconds are too long to be added to a time", name, shortText(Text(v)))
 		}
 		return amount{clock: time.Duration(seconds * float64(time.Second))}, nil
 	case string:
@@ -303,7 +303,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 		return nil, err
 	}
 	if !step.from(from, zone).After(from) {
-		return nil, errors.New("time_range: the step must lead forward, as 1h, 1d and 1mo do")
+		return nil, errors.New("time_range: the step must be positive, such as 1h, 1d or 1mo")
 	}
 	times := []any{}
 	for t := from; t.Before(to); {
@@ -320,7 +320,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 			next = t.Add(step.clock)
 		}
 		if !next.After(t) { // beyond what a duration can hold
-			return nil, errors.New("time_range: so many steps of hours are too long; write days, months or years")
+			return nil, errors.New("time_range: there are too many steps of hours; use days, months or years")
 		}
 		t = next
 	}
@@ -352,7 +352,7 @@ func Zone(name string) (*time.Location, error) {
 	index, rules, _ := strings.Cut(zoneRules, "\n\n")
 	_, behind, found := strings.Cut(index, "\n"+name+" ")
 	if !found || strings.ContainsAny(name, " \n") {
-		return nil, fmt.Errorf("there is no time zone %q; zones are named as Europe/Berlin and UTC", shortText(name))
+		return nil, fmt.Errorf("there is no time zone %q; use a name such as Europe/Berlin or UTC", shortText(name))
 	}
 	line, _, _ := strings.Cut(behind, "\n")
 	offset, length, _ := strings.Cut(line, " ")

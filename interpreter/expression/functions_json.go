@@ -15,7 +15,7 @@ var jsonFunctions = []function{
 	},
 	{
 		name: "fromJSON", min: 1, max: 1, signature: "fromJSON(text)",
-		doc: "The value of JSON text; numbers stay exact.", call: callFromJSON,
+		doc: "The value of a JSON text. Numbers stay exact.", call: callFromJSON,
 	},
 	{
 		name: "toBase64", min: 1, max: 1, signature: "toBase64(text)",
@@ -23,7 +23,7 @@ var jsonFunctions = []function{
 	},
 	{
 		name: "fromBase64", min: 1, max: 1, signature: "fromBase64(text)",
-		doc: "The text of base64, in the standard or the URL alphabet, with or without padding.", call: onText(callFromBase64),
+		doc: "The decoded text of base64, in the standard or the URL alphabet, with or without padding.", call: onText(callFromBase64),
 	},
 }
 
@@ -81,7 +81,7 @@ func callFromBase64(b *Budget, s []string, _ []any) (any, error) {
 		return nil, fmt.Errorf("fromBase64 cannot read %s: %w", describe(s[0]), err)
 	}
 	if !utf8.Valid(data) {
-		return nil, errors.New("fromBase64 gives bytes that are no UTF-8 text; bytes are handled in a tool")
+		return nil, errors.New("fromBase64 would return bytes that are not UTF-8 text; use a tool for bytes")
 	}
 	return string(data), nil
 }

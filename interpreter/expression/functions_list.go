@@ -26,19 +26,19 @@ var listFunctions = []function{
 	},
 	{
 		name: "uniq", min: 1, max: 1, signature: "uniq(xs)",
-		doc: "The elements without those that came before.", call: callUniq,
+		doc: "The elements without duplicates; the first of each stays.", call: callUniq,
 	},
 	{
 		name: "concat", min: 1, max: -1, signature: "concat(xs, …)",
-		doc: "The elements of all lists in one.", call: callConcat,
+		doc: "The elements of all lists in one list.", call: callConcat,
 	},
 	{
 		name: "flatten", min: 1, max: 1, signature: "flatten(xs)",
-		doc: "The elements, with lists in it replaced by their elements at every depth.", call: callFlatten,
+		doc: "The elements, with nested lists replaced by their elements at every depth.", call: callFlatten,
 	},
 	{
 		name: "sort", min: 1, max: 2, signature: `sort(xs[, "desc"])`,
-		doc: "The elements in order: numbers, strings or booleans, nil first; equal ones keep their order.", call: callSort,
+		doc: "The elements in ascending order: numbers, strings or booleans, nil first. Equal elements keep their order.", call: callSort,
 	},
 }
 

@@ -28,7 +28,7 @@ var mapFunctions = []function{
 	},
 	{
 		name: "fromPairs", min: 1, max: 1, signature: "fromPairs(pairs)",
-		doc: "The map of a list of [key, value]; of equal keys the last stays.", call: callFromPairs,
+		doc: "The map that a list of [key, value] describes. If a key comes twice, the last value stays.", call: callFromPairs,
 	},
 }
 

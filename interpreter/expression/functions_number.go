@@ -12,12 +12,12 @@ import (
 var numberFunctions = []function{
 	{
 		name: "int", min: 1, max: 1, signature: "int(x)",
-		doc:  "The whole number of a number, text or boolean, towards zero; nil and other text are errors.",
+		doc:  "A number, text or boolean as a whole number, rounded towards zero; nil and text that is not a number are errors.",
 		call: func(b *Budget, args []any) (any, error) { return toInt(b, args[0]) },
 	},
 	{
 		name: "float", min: 1, max: 1, signature: "float(x)",
-		doc:  "The number of a number, text or boolean; nil and other text are errors.",
+		doc:  "A number, text or boolean as a number; nil and text that is not a number are errors.",
 		call: func(b *Budget, args []any) (any, error) { return toNumber(b, "float", args[0]) },
 	},
 	{
@@ -26,24 +26,24 @@ var numberFunctions = []function{
 	},
 	{
 		name: "ceil", min: 1, max: 1, signature: "ceil(x)",
-		doc: "The next whole number that is not less.", call: onNumber("ceil", wholeBy(math.Ceil, false)),
+		doc: "The number rounded up to a whole number.", call: onNumber("ceil", wholeBy(math.Ceil, false)),
 	},
 	{
 		name: "floor", min: 1, max: 1, signature: "floor(x)",
-		doc: "The next whole number that is not more.", call: onNumber("floor", wholeBy(math.Floor, true)),
+		doc: "The number rounded down to a whole number.", call: onNumber("floor", wholeBy(math.Floor, true)),
 	},
 	{
 		name: "round", min: 1, max: 2, signature: "round(x[, digits])",
-		doc:  "The number rounded to so many digits behind the point, 0 if not given; halves away from zero.",
+		doc:  "The number rounded to this many decimal places, 0 by default; halves are rounded away from zero.",
 		call: onNumber("round", callRound),
 	},
 	{
 		name: "min", min: 1, max: -1, signature: "min(x, …)",
-		doc: "The least of numbers or of strings, given one by one or in lists; nil if there are none.", call: extreme("min", -1),
+		doc: "The smallest of numbers or strings, given one by one or in lists; nil if there are none.", call: extreme("min", -1),
 	},
 	{
 		name: "max", min: 1, max: -1, signature: "max(x, …)",
-		doc: "The greatest of numbers or of strings, given one by one or in lists; nil if there are none.", call: extreme("max", 1),
+		doc: "The largest of numbers or strings, given one by one or in lists; nil if there are none.", call: extreme("max", 1),
 	},
 	{
 		name: "mean", min: 1, max: -1, signature: "mean(x, …)",
@@ -51,19 +51,19 @@ var numberFunctions = []function{
 	},
 	{
 		name: "median", min: 1, max: -1, signature: "median(x, …)",
-		doc: "The middle of numbers, given one by one or in lists; nil if there are none.", call: callMedian,
+		doc: "The median of numbers, given one by one or in lists; nil if there are none.", call: callMedian,
 	},
 	{
 		name: "bitand", min: 2, max: 2, signature: "bitand(a, b)",
-		doc: "The bits that are set in both.", call: onBits("bitand", func(a, c int) int { return a & c }),
+		doc: "The bits that are set in both numbers.", call: onBits("bitand", func(a, c int) int { return a & c }),
 	},
 	{
 		name: "bitor", min: 2, max: 2, signature: "bitor(a, b)",
-		doc: "The bits that are set in either.", call: onBits("bitor", func(a, c int) int { return a | c }),
+		doc: "The bits that are set in at least one of the numbers.", call: onBits("bitor", func(a, c int) int { return a | c }),
 	},
 	{
 		name: "bitxor", min: 2, max: 2, signature: "bitxor(a, b)",
-		doc: "The bits that are set in one of both.", call: onBits("bitxor", func(a, c int) int { return a ^ c }),
+		doc: "The bits that are set in exactly one of the numbers.", call: onBits("bitxor", func(a, c int) int { return a ^ c }),
 	},
 }
 

@@ -9,7 +9,7 @@ var predicateFunctions = []function{
 	},
 	{
 		name: "any", min: 2, max: 2, signature: "any(xs, condition)", predicate: needsPredicate,
-		doc: "Whether the condition is true for some element.",
+		doc: "Whether the condition is true for at least one element.",
 	},
 	{
 		name: "none", min: 2, max: 2, signature: "none(xs, condition)", predicate: needsPredicate,
@@ -25,7 +25,7 @@ var predicateFunctions = []function{
 	},
 	{
 		name: "map", min: 2, max: 2, signature: "map(xs, expression)", predicate: needsPredicate,
-		doc: "The value of the expression for every element; #index is its place.",
+		doc: "The value of the expression for every element; #index is the index of the element.",
 	},
 	{
 		name: "find", min: 2, max: 2, signature: "find(xs, condition)", predicate: needsPredicate,
@@ -45,23 +45,23 @@ var predicateFunctions = []function{
 	},
 	{
 		name: "count", min: 2, max: 2, signature: "count(xs, condition)", predicate: needsPredicate,
-		doc: "The number of elements for which the condition is true; the length is len(xs).",
+		doc: "The number of elements for which the condition is true. For the length of a list, use len(xs).",
 	},
 	{
 		name: "groupBy", min: 2, max: 2, signature: "groupBy(xs, key)", predicate: needsPredicate,
-		doc: "A map of lists: the elements by the key, which becomes text, in their order.",
+		doc: "The elements grouped by the key: a map of lists in their order. Keys become text.",
 	},
 	{
 		name: "sortBy", min: 2, max: 3, signature: `sortBy(xs, key[, "desc"])`, predicate: needsPredicate,
-		doc: "The elements in the order of their keys; equal keys keep their order, nil comes first.",
+		doc: "The elements sorted by the key. Elements with equal keys keep their order; nil comes first.",
 	},
 	{
 		name: "reduce", min: 2, max: 3, signature: "reduce(xs, expression[, start])", predicate: needsPredicate,
-		doc: "Folds the list: #acc is the value so far, # the element. Without a start it is the first element.",
+		doc: "Folds the list into one value: #acc is the value so far, # the element. Without a start, the first element is the start.",
 	},
 	{
 		name: "sum", min: 1, max: 2, signature: "sum(xs[, expression])", predicate: mayPredicate,
-		doc:  "The sum of a list of numbers, or of the expression over its elements; 0 for an empty list.",
+		doc:  "The sum of the numbers, or of the expression for every element; 0 for an empty list.",
 		call: func(b *Budget, args []any) (any, error) { return opSum(b, args[0]) },
 	},
 }

@@ -245,11 +245,11 @@ func TestFunctionErrors(t *testing.T) {
 		{"date", `["x", "15:04 MST"]`, `date: the layout "15:04 MST" has a zone by name, whose meaning depends on the machine; use an offset (-0700)`},
 		{"date", `["x", "2006"]`, `date cannot read the string "x" with the layout "2006"`},
 		{"date", `[null]`, `date needs text such as 2006-01-02T15:04:05Z, or seconds since 1970, not nil`},
-		{"date", `[1772368200000]`, `date: 1772368200000 seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000`},
-		{"duration", `["1 day"]`, `duration cannot read the string "1 day"; it reads 500ms, 90s, 1h30m and the like`},
+		{"date", `[1772368200000]`, `date: 1772368200000 seconds since 1970 are beyond the year 9999; divide milliseconds by 1000`},
+		{"duration", `["1 day"]`, `duration cannot read the string "1 day"; expected a duration such as 500ms, 90s or 1h30m`},
 		{"fromJSON", `["{"]`, `fromJSON cannot read the string "{": not JSON: unexpected EOF at byte 1`},
 		{"fromJSON", `[null]`, `fromJSON needs a string, not nil`},
-		{"fromBase64", `["/w=="]`, `fromBase64 gives bytes that are no UTF-8 text; bytes are handled in a tool`},
+		{"fromBase64", `["/w=="]`, `fromBase64 would return bytes that are not UTF-8 text; use a tool for bytes`},
 		{"fromBase64", `["%"]`, `fromBase64 cannot read the string "%": illegal base64 data at input byte 0`},
 	} {
 		t.Run(c.name+c.args, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestNowWithoutTime(t *testing.T) {
 	t.Parallel()
 
 	_, err := call(t, NewBudget(DecisionLimits, time.Time{}), "now", `[]`)
-	require.EqualError(t, err, "now() is not known here: no attempt or decision has started")
+	require.EqualError(t, err, "now() is not available here: no attempt or decision has started")
 }
 
 // The table is consistent: what the compiler relies on, and what the docs show.
@@ -293,4 +293,14 @@ func TestFunctionTable(t *testing.T) {
 	for i, name := range functionNames() {
 		require.Equal(t, name, docs[i].Name)
 	}
+}
+
+// TestTableRefusesAnEqualName: a function does not take the place of another one.
+func TestTableRefusesAnEqualName(t *testing.T) {
+	t.Parallel()
+
+	require.PanicsWithValue(t, "two functions are called take: take(xs, n) and take(text)", func() {
+		table([]function{{name: "take", signature: "take(xs, n)"}, {name: "drop"}}, []function{{name: "take", signature: "take(text)"}})
+	})
+	require.Len(t, table(listFunctions), len(listFunctions))
 }

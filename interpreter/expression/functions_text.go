@@ -30,7 +30,7 @@ var textFunctions = []function{
 	},
 	{
 		name: "trim", min: 1, max: 2, signature: "trim(text[, characters])",
-		doc: "The text without white space, or the characters, at both ends.", call: onText(callTrim),
+		doc: "The text without white space at both ends, or without the given characters.", call: onText(callTrim),
 	},
 	{
 		name: "trimPrefix", min: 2, max: 2, signature: "trimPrefix(text, prefix)",
@@ -54,25 +54,25 @@ var textFunctions = []function{
 	},
 	{
 		name: "indexOf", min: 2, max: 2, signature: "indexOf(text, part)",
-		doc: "The index of the first character of the first part in the text, -1 if there is none.",
+		doc: "The index at which the part first occurs in the text; -1 if it does not occur.",
 		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
 			return characterIndex(s[0], strings.Index(s[0], s[1])), nil
 		}),
 	},
 	{
 		name: "lastIndexOf", min: 2, max: 2, signature: "lastIndexOf(text, part)",
-		doc: "The index of the first character of the last part in the text, -1 if there is none.",
+		doc: "The index at which the part last occurs in the text; -1 if it does not occur.",
 		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
 			return characterIndex(s[0], strings.LastIndex(s[0], s[1])), nil
 		}),
 	},
 	{
 		name: "split", min: 2, max: 3, signature: "split(text, separator[, most])",
-		doc: "The parts of the text between separators, at most so many.", call: callSplit,
+		doc: "The parts of the text between separators. With most, there are at most that many parts.", call: callSplit,
 	},
 	{
 		name: "replace", min: 3, max: 4, signature: "replace(text, old, new[, most])",
-		doc: "The text with old replaced by new, at most so many times.", call: callReplace,
+		doc: "The text with old replaced by new. With most, at most that many times.", call: callReplace,
 	},
 	{
 		name: "join", min: 1, max: 2, signature: "join(xs[, separator])",

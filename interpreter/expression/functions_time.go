@@ -13,21 +13,21 @@ import (
 var timeFunctions = []function{
 	{
 		name: "now", min: 0, max: 0, signature: "now()",
-		doc: "The recorded time of the attempt or decision, as RFC 3339 text in UTC.", call: callNow,
+		doc: "The time of the attempt or decision, as history has it: RFC 3339 text in UTC.", call: callNow,
 	},
 	{
 		name: "date", min: 1, max: 2, signature: "date(time[, layout])",
-		doc: "The time as RFC 3339 text in UTC. It is read from ISO 8601, RFC 1123 and similar text, a date, " +
-			"or seconds since 1970, to the microsecond; or from text in the layout of Go's package time.",
+		doc: "The time as RFC 3339 text in UTC, to the microsecond. It accepts ISO 8601, RFC 1123 and similar text, a date, and " +
+			"seconds since 1970; with a layout of Go's package time, text in that layout.",
 		call: callDate,
 	},
 	{
 		name: "unix", min: 1, max: 1, signature: "unix(time)",
-		doc: "The seconds since 1970 of a time that date can read.", call: callUnix,
+		doc: "The seconds from 1970 to a time that date can read.", call: callUnix,
 	},
 	{
 		name: "duration", min: 1, max: 1, signature: "duration(text)",
-		doc: "The seconds of a duration such as 90s or 1h30m; a number is seconds already. Times are moved by days and months with add_time.", call: callDuration,
+		doc: "The seconds of a duration such as 90s or 1h30m. A number is taken as seconds. To add days or months to a time, use add_time.", call: callDuration,
 		written: map[int]func(string) error{0: durationProblem},
 	},
 }
@@ -49,7 +49,7 @@ func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func callNow(b *Budget, _ []any) (any, error) {
 	if b.now.IsZero() {
-		return nil, errors.New("now() is not known here: no attempt or decision has started")
+		return nil, errors.New("now() is not available here: no attempt or decision has started")
 	}
 	return timeText(b.now), nil
 }
@@ -180,7 +180,7 @@ const mostEpoch = 1e12
 func ofSeconds(name string, seconds int, fraction time.Duration) (time.Time, error) {
 	t := time.Unix(int64(seconds), 0).Add(fraction).UTC()
 	if year := t.Year(); year < 0 || year > 9999 {
-		return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000", name, seconds)
+		return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; divide milliseconds by 1000", name, seconds)
 	}
 	return t, nil
 }
@@ -226,7 +226,7 @@ func durationProblem(text string) error {
 		return nil
 	}
 	if _, err := readAmount(text); err == nil {
-		return fmt.Errorf("cannot read the string %q, as days, weeks, months and years differ in length; move a time with add_time(t, %q), or write hours: 24h", shortText(text), text)
+		return fmt.Errorf("cannot read the string %q, because days, weeks, months and years differ in length; add it to a time with add_time(t, %q), or write hours: 24h", shortText(text), text)
 	}
-	return fmt.Errorf("cannot read the string %q; it reads 500ms, 90s, 1h30m and the like", shortText(text))
+	return fmt.Errorf("cannot read the string %q; expected a duration such as 500ms, 90s or 1h30m", shortText(text))
 }

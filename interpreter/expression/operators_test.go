@@ -170,7 +170,7 @@ func TestOperatorErrors(t *testing.T) {
 		{`1`, "startsWith", `"1"`, `startsWith needs strings on both sides, not a number; string(x) makes one`},
 		{`1.5`, "..", `3`, `the ends of .. must be whole numbers of 64 bits`},
 		{`-9223372036854775808`, "..", `9223372036854775807`, `the expressions of one decision may make 4194304 bytes of text and lists, ` +
-			`this is more; take the part that is needed, or do the work in a tool`},
+			`and this makes more; take the part that is needed, or do the work in a tool`},
 	} {
 		t.Run(c.x+" "+c.op+" "+c.y, func(t *testing.T) {
 			t.Parallel()
@@ -317,7 +317,7 @@ func TestMatches(t *testing.T) {
 	_, err = opMatches(fresh(), 5, p)
 	require.EqualError(t, err, "matches needs a string on its left, not a number; string(x) makes one")
 	_, err = compilePattern(`(`)
-	require.ErrorContains(t, err, `"(" is not a pattern of RE2`)
+	require.ErrorContains(t, err, `"(" is not a valid RE2 pattern`)
 	_, err = compilePattern(`a{501}`)
 	require.ErrorContains(t, err, "instructions, 500 are allowed")
 }

@@ -136,7 +136,7 @@ func (p *parser) checkComparison(op token, right ast.Node, at token) {
 	literal, ok := right.(*ast.StringNode)
 	if !ok {
 		p.report(at, codePattern,
-			`the pattern of matches must be written out, as in name matches "^a+$"; for plain text use contains`)
+			`the pattern of matches must be a constant, as in name matches "^a+$"; for plain text use contains`)
 		return
 	}
 	if _, err := compilePattern(literal.Value); err != nil {

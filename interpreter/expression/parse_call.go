@@ -39,7 +39,7 @@ func (p *parser) call(name token, open *token, given []ast.Node, from int) ast.N
 // resolve finds the function of a name or reports why there is none.
 func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	if name.text == "count" && p.countsAll(open, len(given)) {
-		p.report(name, codeAmbiguous, "count without a condition is the length in Jinja and the number of true "+
+		p.report(name, codeAmbiguous, "count without a condition is the length in Jinja, and the number of true "+
 			"elements in expr; write len(xs), or count(xs, # > 1) with a condition")
 		return nil
 	}

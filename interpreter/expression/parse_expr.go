@@ -37,9 +37,9 @@ func (p *parser) let() ast.Node {
 	name := p.next()
 	switch {
 	case slices.Contains(p.lets, name.text):
-		p.report(name, codeSyntax, fmt.Sprintf("%q is bound by an outer let already; choose another name", name.text))
+		p.report(name, codeSyntax, fmt.Sprintf("%q is already bound by an outer let; choose another name", name.text))
 	case functions[name.text] != nil || isConstant(name.text):
-		p.report(name, codeSyntax, fmt.Sprintf("%q has a meaning of its own; choose another name", name.text))
+		p.report(name, codeSyntax, fmt.Sprintf("%q is reserved; choose another name", name.text))
 	}
 	if !p.accept("=") {
 		p.unexpected(p.peek(), fmt.Sprintf("let is written let %s = …; …", name.text))

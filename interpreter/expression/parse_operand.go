@@ -73,7 +73,7 @@ func (p *parser) postfix() ast.Node {
 		case t.is("["):
 			node, ref = p.index(node, ref, from, false)
 		case t.is("("):
-			fail(t.from, t.to, codeSyntax, "only a function can be called, by its name: len(x)")
+			fail(t.from, t.to, codeSyntax, "only functions can be called, by their names: len(x)")
 		default:
 			return node
 		}
@@ -165,14 +165,14 @@ var methodAliases = map[string]string{
 
 // methodHints are methods of other systems whose value is there without a call.
 var methodHints = map[string]string{
-	"json":      "an answer that is JSON is read already: write response.x",
-	"text":      "an answer that is text is response itself",
-	"xcom_pull": "the result of a step is known by the name of the step, as in fetch.rows",
-	"xcom_push": "the result of a step is kept under the name of the step",
+	"json":      "a JSON response is already parsed: write response.x",
+	"text":      "a text response is response itself",
+	"xcom_pull": "use the step's name for its result, as in fetch.rows",
+	"xcom_push": "use the step's name for its result",
 	"first":     "write first(xs)",
-	"all":       "the result of a step is all of it: write the name of the step",
+	"all":       "the whole result of a step is the step's name",
 	"strftime":  `write format_time(t, "2006-01-02")`,
-	"isoformat": "times are RFC 3339 text already",
+	"isoformat": "times are already RFC 3339 text",
 }
 
 // tests maps Jinja's tests without arguments to what they compare: the value

@@ -162,9 +162,9 @@ func (p *parser) pointer(t token) ast.Node {
 	around := p.closures[len(p.closures)-1]
 	switch {
 	case name.text == "index" && around != "map" && around != "reduce":
-		p.report(name, codeUnsupported, fmt.Sprintf("#index is known in map and reduce only, not in %s", around))
+		p.report(name, codeUnsupported, fmt.Sprintf("#index is available only in map and reduce, not in %s", around))
 	case name.text == "acc" && around != "reduce":
-		p.report(name, codeUnsupported, fmt.Sprintf("#acc is known in reduce only, not in %s", around))
+		p.report(name, codeUnsupported, fmt.Sprintf("#acc is available only in reduce, not in %s", around))
 	case name.text != "index" && name.text != "acc":
 		p.report(name, codeSyntax, fmt.Sprintf("unknown #%s; a member of the element is written .%s or #.%s",
 			name.text, name.text, name.text))
@@ -181,7 +181,7 @@ func (p *parser) number(t token) ast.Node {
 	if len(text) > 1 && strings.ContainsAny(text[1:2], "xXoObB") {
 		n, err := strconv.ParseInt(text, 0, 64)
 		if err != nil {
-			fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q is no number that 64 bits can hold", t.text))
+			fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q does not fit into 64 bits", t.text))
 		}
 		return p.add(&ast.IntegerNode{Value: int(n)}, t, t.from)
 	}

@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 		{`a <> b`, 2, "syntax", `"<>" is no operator; write !=`},
 		{`::len(a)`, 0, "syntax", `"::" is no operator; a slice has no step, and a function is called by its name alone`},
 		{`a->b`, 1, "syntax", `"->" is no operator; write the member as a.b`},
-		{`$env.a`, 0, "syntax", `"$env" is a name of n8n; credentials stay with the worker: name a connection with auth`},
+		{`$env.a`, 0, "syntax", `"$env" is a name of n8n; credentials stay with the worker: use a connection, with auth`},
 		{`$a.b`, 0, "syntax", `names start with a letter or "_"; "$" is not part of a name`},
 		{`a & b`, 2, "syntax", `"&" is no operator; write and, or bitand(a, b)`},
 		{`b"x"`, 0, "syntax", `bytes literals such as b"x" are not accepted; write the text without b`},
@@ -41,7 +41,7 @@ func TestRefused(t *testing.T) {
 		{`2nd.x`, 0, "syntax", `"2nd" is neither a number nor a name; a name cannot start with a digit, reach it as steps["2nd"]`},
 		{`a \ b`, 2, "syntax", `"\\" is not part of an expression`},
 		{`1e999`, 0, "syntax", `"1e999" is too large for a number`},
-		{`0xZZ`, 0, "syntax", `"0xZZ" is no number that 64 bits can hold`},
+		{`0xZZ`, 0, "syntax", `"0xZZ" does not fit into 64 bits`},
 
 		// operands
 		{``, 0, "syntax", `the expression is empty`},
@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 		{`# > 1`, 0, "syntax", `"#" is the element of a list and is allowed only inside a predicate, as in filter(xs, # > 1)`},
 		{`a[]`, 1, "syntax", `an index was expected in "[]"`},
 		{`a[1`, 1, "syntax", `"[" is never closed; "]" is missing`},
-		{`"a"("b")`, 3, "syntax", `only a function can be called, by its name: len(x)`},
+		{`"a"("b")`, 3, "syntax", `only functions can be called, by their names: len(x)`},
 		{`1..2..3`, 4, "syntax", `unexpected ".."; a range has two ends, as in 1..3`},
 
 		// chains
@@ -94,16 +94,16 @@ func TestRefused(t *testing.T) {
 		{`let x = 1`, 9, "syntax", `unexpected the end; let needs a body: let x = …; …`},
 		{`let x = 1;`, 10, "syntax", `let needs a body: let x = …; …`},
 		{`let x 1; x`, 6, "syntax", `unexpected "1"; let is written let x = …; …`},
-		{`let x = 1; let x = 2; x`, 15, "syntax", `"x" is bound by an outer let already; choose another name`},
-		{`let len = 1; len`, 4, "syntax", `"len" has a meaning of its own; choose another name`},
+		{`let x = 1; let x = 2; x`, 15, "syntax", `"x" is already bound by an outer let; choose another name`},
+		{`let len = 1; len`, 4, "syntax", `"len" is reserved; choose another name`},
 
 		// functions
 		{`lenght(a)`, 0, "unknown-function", `unknown function "lenght"; did you mean "length"?`},
 		{`a | lowr`, 4, "unknown-function", `unknown function "lowr"; did you mean "lower"?`},
 		{`frobnicate(a)`, 0, "unknown-function", `unknown function "frobnicate"; docs/reference/expressions.md lists the functions`},
-		{`xs | count`, 5, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +
+		{`xs | count`, 5, "ambiguous", `count without a condition is the length in Jinja, and the number of true elements in expr; ` +
 			`write len(xs), or count(xs, # > 1) with a condition`},
-		{`count(xs)`, 0, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +
+		{`count(xs)`, 0, "ambiguous", `count without a condition is the length in Jinja, and the number of true elements in expr; ` +
 			`write len(xs), or count(xs, # > 1) with a condition`},
 		{`a | +`, 4, "syntax", `unexpected "+"; the name of a function was expected after "|", as in x | lower`},
 		{`a.items()`, 2, "unsupported", `values have no method "items"; write it as the function ` + functions["toPairs"].signature},
@@ -125,10 +125,10 @@ func TestRefused(t *testing.T) {
 		{`a is defind`, 5, "unknown-function", `unknown test "defind"; did you mean "defined"?`},
 		{`a is frobbed`, 5, "unknown-function", `unknown test "frobbed"; the tests are defined, none, true, false, ` +
 			`string, number, boolean, mapping and sequence`},
-		{`filter(xs, #index > 0)`, 12, "unsupported", `#index is known in map and reduce only, not in filter`},
-		{`map(xs, #acc)`, 9, "unsupported", `#acc is known in reduce only, not in map`},
+		{`filter(xs, #index > 0)`, 12, "unsupported", `#index is available only in map and reduce, not in filter`},
+		{`map(xs, #acc)`, 9, "unsupported", `#acc is available only in reduce, not in map`},
 		{`map(xs, #name)`, 9, "syntax", `unknown #name; a member of the element is written .name or #.name`},
-		{`a matches b`, 10, "pattern", `the pattern of matches must be written out, as in name matches "^a+$"; for plain text use contains`},
+		{`a matches b`, 10, "pattern", `the pattern of matches must be a constant, as in name matches "^a+$"; for plain text use contains`},
 
 		// limits
 		{`all(a, all(b, all(c, # > 1)))`, 21, "too-large", `all inside all inside all: predicates may be nested 2 deep; ` +

@@ -104,8 +104,8 @@ func TestDecode(t *testing.T) {
 	for source, message := range map[string]string{
 		``:    "the text is empty",
 		`  `:  "the text is empty",
-		`1 2`: "more text behind",
-		`1}`:  "more text behind",
+		`1 2`: "more text after",
+		`1}`:  "more text after",
 		`{a}`: "not JSON: invalid character 'a' at start of string (expecting '\"') at byte 1",
 		`NaN`: "not JSON: invalid character 'N' at start of value at byte 0",
 

@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -170,45 +169,28 @@ func (s SourceIdentity) Digested() SourceIdentity {
 // Claim has a call hold a state from now on, or says why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
 	s, found := k.get(claim.Name)
-	holder, source := digest(claim.Holder), claim.Source.Digested()
-	if s.Holder == holder {
-		return Claimed{Watermark: s.Found}
-	}
-	if refused := OfAnother(s.state(), source); refused != nil {
-		return Claimed{Refused: refused}
-	}
-	refused := WithoutTables(s.state(), claim)
-	if refused != nil && !claim.Full {
-		return Claimed{Refused: refused}
-	}
-	var changes []StateChange
-	if ended, moved := s.change(); moved {
-		changes = append(changes, ended)
-	}
-	if refused != nil { // a call that fails on the way would leave the new table with rows behind, and the next one would read on from the watermark
-		changes = append(changes, StateChange{Name: s.Name, At: now, By: claim.Run, From: s.Watermark, Note: FullIntoAnother})
-		s.Watermark = Cursor{}
+	claim.Holder, claim.Source = digest(claim.Holder), claim.Source.Digested()
+	decision, _ := s.entry().Claim(claim, nil, now) // only targets fail
+	switch {
+	case decision.Refused != nil:
+		return Claimed{Refused: decision.Refused}
+	case decision.Repeated:
+		return Claimed{Watermark: decision.Entry.Found}
 	}
 	if !found {
-		s.At = now
+		decision.Entry.MovedAt = now
 	}
-	s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Source, s.Tables, s.Moved = s.Watermark, holder, claim.Run, 0, 0, source, claim.Digests(), false
-	if !k.put(s) {
+	if !k.put(stateOf(decision.Entry)) {
 		return Claimed{Refused: k.full()}
 	}
-	for _, change := range changes {
-		k.record(change)
-	}
-	return Claimed{Watermark: s.Found}
+	k.record(decision.Changes...)
+	return Claimed{Watermark: decision.Entry.Watermark}
 }
-
-// FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
-const FullIntoAnother = "--full-refresh: the step writes to another table"
 
 func (k *Keeper) full() *Refusal {
 	return &Refusal{Type: TypeFull, Message: fmt.Sprintf(
-		"Temporal keeps at most %d states of a step, and %d bytes of them, and there are %d with %d bytes; "+
-			"write to a table of postgres or sqlite, which keeps any number of states beside its rows", MaxStates, maxWeight, len(k.states), k.weight)}
+		"Temporal keeps at most %d states of a step with %d bytes in all, and there are %d with %d bytes; "+
+			"write to a table of postgres or sqlite, which stores any number of states beside its rows", MaxStates, maxWeight, len(k.states), k.weight)}
 }
 
 // Move applies a write to its state, or says why it is refused. One that was applied before
@@ -216,48 +198,40 @@ func (k *Keeper) full() *Refusal {
 func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
 	s, found := k.get(write.Name)
 	if !found {
-		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was forgotten while its rows were written", write.Name)}
+		return notHeld("the state %q was forgotten while its rows were written", write.Name)
 	}
-	switch {
-	case s.Holder == "":
-		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was set by a person while its rows were written", s.Name)}
-	case s.Holder != digest(write.Holder) && s.Run == write.Run:
-		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was claimed later by another iteration of this run: two elements of the loop share it. "+
-			"Leave out elements that are there twice, or name the state by what distinguishes them", s.Name)}
-	case s.Holder != digest(write.Holder):
-		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q is held by another call now, of the run %s", s.Name, s.Run)}
-	case write.Number <= s.Number:
-		return nil
-	case write.Number != s.Number+1:
-		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(
-			"write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, s.Number)}
-	}
-	s.Number = write.Number
-	if move := write.Move; move != nil {
-		s.Rows = int64(move.Rows)
-		further := bytes.Compare(move.To.Position, s.Watermark.Position)
-		if move.Back || !move.To.IsZero() && (further > 0 || further == 0 && !move.To.Equal(s.Watermark)) {
-			s.Watermark, s.At, s.Moved = move.To, now, true
+	entry := s.entry()
+	write.Holder = digest(write.Holder)
+	switch entry.Standing(write) {
+	case StandingSet:
+		return notHeld("the state %q was set by a person while its rows were written", s.Name)
+	case StandingSameRun:
+		return notHeld("another iteration of this run has claimed the state %q: two elements of the loop share it. "+
+			"Remove duplicate elements, or use what distinguishes them in the name of the state", s.Name)
+	case StandingOther:
+		return notHeld("the state %q is now held by another call, of the run %s", s.Name, s.Run)
+	case StandingAhead:
+		return notHeld("write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, entry.Last)
+	case StandingNext:
+		if !k.put(stateOf(entry.Move(write, now))) {
+			return k.full()
 		}
-	}
-	if !k.put(s) {
-		return k.full()
+	case StandingApplied, StandingBehind: // there are no rows to be written again
 	}
 	return nil
 }
 
-// Undo brings the state of a write back to where its call found it, whether or not the write was applied; from then on it
-// is none. A state that another call holds, or that a person has set, stays as it is.
+func notHeld(format string, args ...any) *Refusal {
+	return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(format, args...)}
+}
+
+// Undo restores the watermark that the call of the write found, whether or not the write was applied. The write is refused if it
+// arrives later. A state that another call holds, or that a person has set, stays as it is.
 func (k *Keeper) Undo(write StateWrite, now time.Time) {
 	s, found := k.get(write.Name)
-	if !found || s.Holder != digest(write.Holder) {
-		return
+	if found && s.Holder == digest(write.Holder) {
+		k.put(stateOf(s.entry().Undo(write, now)))
 	}
-	if !s.Watermark.Equal(s.Found) {
-		s.Watermark, s.At = s.Found, now
-	}
-	s.Number, s.Rows, s.Moved = max(s.Number, write.Number), 0, false
-	k.put(s)
 }
 
 // MoveAll applies writes, each by itself.
@@ -273,21 +247,13 @@ func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
 	return moved
 }
 
-// change is what the holder has made of the state; false where it has not moved.
-func (s *keptState) change() (StateChange, bool) {
-	change := StateChange{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
-	return change, s.Moved && !s.Found.Equal(s.Watermark)
-}
-
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
 func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	s, found := k.get(change.Name)
-	ended, moved := s.change()
-	change.From, change.At = s.Watermark, now
+	next, changes := s.entry().Set(change, now)
 	switch {
 	case !change.To.IsZero():
-		s.Watermark, s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Tables, s.At, s.Moved = change.To, Cursor{}, "", "", 0, 0, nil, now, false
-		if !k.put(s) {
+		if !k.put(stateOf(next)) {
 			return k.full()
 		}
 	case found:
@@ -295,15 +261,18 @@ func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	default:
 		return nil
 	}
-	if moved {
-		k.record(ended)
-	}
-	k.record(change)
+	k.record(changes...)
 	return nil
 }
 
-// record keeps a change, and drops those that are too many.
-func (k *Keeper) record(change StateChange) {
+// record keeps changes, and drops those that are too many.
+func (k *Keeper) record(changes ...StateChange) {
+	for _, change := range changes {
+		k.recordOne(change)
+	}
+}
+
+func (k *Keeper) recordOne(change StateChange) {
 	of := 0
 	for _, other := range k.changes {
 		if other.Name == change.Name {
@@ -343,25 +312,50 @@ func (k *Keeper) States(within NameRange) []State {
 		if !strings.HasPrefix(s.Name, within.Prefix) {
 			break
 		}
-		states = append(states, s.state())
+		states = append(states, s.shown())
 	}
 	return states
 }
 
-// state is the state as people see it.
-func (s *keptState) state() State {
-	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables}
-	if !s.Watermark.IsZero() {
-		state.MovedAt = s.At
+// shown is the state as people see it.
+func (s *keptState) shown() State {
+	state := s.entry().State
+	if state.Watermark.IsZero() {
+		state.MovedAt = time.Time{}
 	}
 	return state
+}
+
+// entry is the state for the rules.
+func (s *keptState) entry() StateEntry {
+	entry := StateEntry{
+		State: State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables, MovedAt: s.At},
+		Found: s.Watermark, Holder: s.Holder, Last: s.Number,
+	}
+	if s.Moved {
+		entry.Found = s.Found
+	}
+	return entry
+}
+
+// stateOf is the state of an entry as it is kept.
+func stateOf(e StateEntry) keptState {
+	_, moved := e.Moves()
+	s := keptState{
+		Name: e.Name, Watermark: e.Watermark, Found: e.Found, Holder: e.Holder, Run: e.Run, Number: e.Last, Rows: e.Rows,
+		Source: e.Source, Tables: e.Tables, At: e.MovedAt, Moved: moved,
+	}
+	if e.Holder == "" {
+		s.Found = Cursor{}
+	}
+	return s
 }
 
 // History are the changes of a state, the oldest first. The moves of one call are one.
 func (k *Keeper) History(name string) []StateChange {
 	changes := append([]StateChange{}, lists.Filter(k.changes, func(change StateChange) bool { return change.Name == name })...)
 	s, _ := k.get(name)
-	if change, moved := s.change(); moved {
+	if change, moved := s.entry().Moves(); moved {
 		changes = append(changes, change)
 	}
 	return changes

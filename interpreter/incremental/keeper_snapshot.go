@@ -62,8 +62,6 @@ func ReadKeeper(packed []byte) (*Keeper, error) {
 	if len(read.Changes) > MaxChanges {
 		return nil, fmt.Errorf("%d changes of states, of which %d are kept", len(read.Changes), MaxChanges)
 	}
-	for _, change := range read.Changes {
-		k.record(change)
-	}
+	k.record(read.Changes...)
 	return k, nil
 }

@@ -207,7 +207,7 @@ func TestKeeperRefusals(t *testing.T) {
 		change func(*incremental.SourceIdentity)
 		want   string
 	}{
-		{func(s *incremental.SourceIdentity) { s.Fingerprint = "there" }, "rows come from somewhere else"},
+		{func(s *incremental.SourceIdentity) { s.Fingerprint = "there" }, "rows come from another source"},
 		{func(s *incremental.SourceIdentity) { s.CursorPath = "at" }, "its cursor is id, and the step's is at"},
 		{func(s *incremental.SourceIdentity) { s.CursorPath, s.Type = "", incremental.Token }, "and the step's is a token"},
 		{func(s *incremental.SourceIdentity) { s.Type = incremental.Text }, "its cursor has type integer, and the step's has type text"},

@@ -20,17 +20,23 @@ var (
 // HashLength is 128 bits: two rows with the same hash would be taken for one.
 const HashLength = 16
 
-// Of is what distinguishes a row that a page has contributed. Its position is kept behind those in positions.
-func (r *RowIdentity) Of(row any, positions *[]byte) (known KnownRow) {
+// IsCounted reports whether rows have no key, so that of equal ones as many are known as were written.
+func (r *RowIdentity) IsCounted() bool { return r.KnownTo != nil && len(r.Key) == 0 }
+
+// Of is what distinguishes a row that a page has contributed, and that is written so. Its position is kept behind those in positions.
+func (r *RowIdentity) Of(row, written any, positions *[]byte) (known KnownRow) {
+	if !r.IsCounted() {
+		written = row
+	}
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
-		return KnownRow{Hash: hashOf(nil, row), Position: belowToken}
+		return KnownRow{Hash: hashOf(nil, written), Position: belowToken}
 	}
 	cursor, _ := Member(row, r.CursorPath)
 	if at, ok := appendPosition(positions, r.Type, cursor); ok {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {
-		known.Hash = hashOf(nil, row)
+		known.Hash = hashOf(r.besides(known.Position, cursor, written), written)
 		return known
 	}
 	const usual = 4 // columns of a key, and the cursor
@@ -47,11 +53,22 @@ func (r *RowIdentity) Of(row any, positions *[]byte) (known KnownRow) {
 	return known
 }
 
-// Distinguish finds what distinguishes rows.
-func (r *RowIdentity) Distinguish(rows []any) []KnownRow {
+// besides is what distinguishes a row beside what is written of it: the position of a cursor that is not written.
+func (r *RowIdentity) besides(position []byte, cursor, written any) []byte {
+	if position == nil {
+		return nil
+	}
+	if has, _ := Member(written, r.CursorPath); has == cursor { // which is no list and no map, as it has a position
+		return nil
+	}
+	return position
+}
+
+// Distinguish finds what distinguishes rows that are written, each in its place.
+func (r *RowIdentity) Distinguish(rows []any, written func(i int) any) []KnownRow {
 	known, positions := make([]KnownRow, len(rows)), make([]byte, 0, len(rows)*timeBytes)
 	for i, row := range rows {
-		known[i] = r.Of(row, &positions)
+		known[i] = r.Of(row, written(i), &positions)
 	}
 	return known
 }

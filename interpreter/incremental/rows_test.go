@@ -15,7 +15,7 @@ func TestRowsAtOtherCursorsAreOthers(t *testing.T) {
 	rows := &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}}
 	seen := map[[incremental.HashLength]byte]int{}
 	for at := range 100_000 {
-		hash := rows.Of(map[string]any{"id": 1, "at": at}, &[]byte{}).Hash
+		hash := rows.Of(map[string]any{"id": 1, "at": at}, nil, &[]byte{}).Hash
 		before, known := seen[hash]
 		require.False(t, known, "%d is taken for %d", at, before)
 		seen[hash] = at
@@ -45,12 +45,12 @@ func TestRowsAreToldApart(t *testing.T) {
 		"no cursor":       {row(1, 2, nil, "x"), false, false},
 		"no map":          {"text", false, false},
 	} {
-		require.Equal(t, test.sameKey, byKey.Of(base, &[]byte{}).Hash == byKey.Of(test.other, &[]byte{}).Hash, name)
-		require.Equal(t, test.sameWhole, whole.Of(base, &[]byte{}).Hash == whole.Of(test.other, &[]byte{}).Hash, name)
+		require.Equal(t, test.sameKey, byKey.Of(base, base, &[]byte{}).Hash == byKey.Of(test.other, test.other, &[]byte{}).Hash, name)
+		require.Equal(t, test.sameWhole, whole.Of(base, base, &[]byte{}).Hash == whole.Of(test.other, test.other, &[]byte{}).Hash, name)
 	}
-	require.Nil(t, byKey.Of(row(1, 2, nil, "x"), &[]byte{}).Position)
-	require.NotEqual(t, byKey.Of(row(1, 2, nil, "x"), &[]byte{}).Hash, byKey.Of(row(2, 2, nil, "x"), &[]byte{}).Hash)
-	require.Equal(t, byKey.Of(base, &[]byte{}).Position, byKey.Of(row(7, 7, "2024-01-01", "z"), &[]byte{}).Position)
+	require.Nil(t, byKey.Of(row(1, 2, nil, "x"), nil, &[]byte{}).Position)
+	require.NotEqual(t, byKey.Of(row(1, 2, nil, "x"), nil, &[]byte{}).Hash, byKey.Of(row(2, 2, nil, "x"), nil, &[]byte{}).Hash)
+	require.Equal(t, byKey.Of(base, base, &[]byte{}).Position, byKey.Of(row(7, 7, "2024-01-01", "z"), nil, &[]byte{}).Position)
 }
 
 func TestContributedRows(t *testing.T) {

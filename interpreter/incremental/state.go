@@ -47,6 +47,8 @@ type Claimed struct {
 	KnownFrom []byte `json:"known_from,omitempty"`
 	// KnownAs is that of RowIdentity; "" where it is the table's name, and of a claim whose sink does not insert.
 	KnownAs string `json:"known_as,omitempty"`
+	// KnownTo is the end of the rows that are known; nil for a claim whose sink does not insert.
+	KnownTo []byte `json:"known_to,omitempty"`
 	// Refused says why the call cannot have the state; nil where it has it.
 	Refused *Refusal `json:"refused,omitempty"`
 }
@@ -118,6 +120,10 @@ type RowIdentity struct {
 	Reached []byte `json:"reached,omitempty"`
 	// KnownAs is the name under which the table had the state's known rows, where it was spelled differently, or has lost them.
 	KnownAs string `json:"known_as,omitempty"`
+	// KnownTo is that of the claim, and Round how often the call has begun again since. With it rows without a key are counted: behind
+	// it all that is known was written by the round itself. Nil of a call that was claimed by an earlier build.
+	KnownTo []byte `json:"known_to,omitempty"`
+	Round   int    `json:"round,omitempty"`
 }
 
 // CursorField is what rows are ordered by at their source. Kept in workflow history.
@@ -166,7 +172,7 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 	if state.Watermark.IsZero() || kept == (SourceIdentity{}) || kept == source {
 		return nil
 	}
-	differs := "rows come from somewhere else: its url, auth, or a field that names workload or the element is another"
+	differs := "rows come from another source: its url, its auth, or a field that uses the workload or the element has changed"
 	switch {
 	case kept.CursorPath != source.CursorPath:
 		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", kept.path(), source.path())
@@ -178,8 +184,8 @@ func OfAnother(state State, source SourceIdentity) *Refusal {
 		last = fmt.Sprintf(", last of run %q,", state.Run)
 	}
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q%s belongs to another source (%s). Give the step a `state` of its own, such as a template "+
-			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
+		"the state %q%s belongs to another source (%s). Set `state` for the step, for example as a template "+
+			"of what differs, or forget this state with `starter state reset`", state.Name, last, differs)}
 }
 
 // Digests are the tables as they are kept; nil is not known.
@@ -201,9 +207,9 @@ func WithoutTables(state State, claim Claim) *Refusal {
 			continue
 		}
 		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-			"the state %q has moved to %s, and the call before did not write to table %s: rows before that would never be written there. Read from "+
+			"the state %q has moved to %s, and the previous call did not write to table %s: earlier rows would never be written there. Read from "+
 				"the beginning with `starter run --full-refresh` if no sink inserts, or forget the state with `starter state reset`. If the table "+
-				"has these rows, or needs none, `starter state set` to where the state is accepts it",
+				"has these rows, or does not need them, accept that by setting the state to its value with `starter state set`",
 			state.Name, state.Watermark.Text(), claim.Tables[i])}
 	}
 	return nil
@@ -229,25 +235,25 @@ func WithoutRows(state State, table Table) *Refusal {
 		return nil
 	case state.isOfAnother(table):
 		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-			"the state %q is kept for table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
+			"the state %q belongs to table %s, and the sink writes to %s: rows up to its watermark, %s, would never be written there. Read from the "+
 				"beginning with `starter run --full-refresh` if the sink does not insert, or forget the state with `starter state reset`. If the table "+
-				"was renamed, or has these rows, `starter state set` to where the state is accepts it",
+				"was renamed, or has these rows, accept that by setting the state to its value with `starter state set`",
 			state.Name, state.Table, table.Name, state.Watermark.Text())}
 	case !table.Exists:
 		lacks = "does not exist"
 	}
 	return &Refusal{Type: TypeWithoutTable, Message: fmt.Sprintf(
-		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
+		"the state %q has moved to %s, and table %q %s: earlier rows would never be read again. Forget the state "+
 			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
-			"initial_value says where it begins",
+			"it then starts at initial_value",
 		state.Name, state.Watermark.Text(), table.Shown, lacks)}
 }
 
 // OfAnotherKey is why a claim is refused whose key distinguishes rows in another way than those that the state knows.
 func OfAnotherKey(state string, kept, claimed []string) *Refusal {
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q distinguishes its rows by %s, and the step by %s: rows that come again would be inserted twice. Write the former key, "+
-			"or use mode: upsert. Where rows may be inserted twice, `starter state set` to where the state is accepts the other key",
+		"the state %q identifies rows by %s, and the step by %s: rows that are read again would be inserted twice. Use the former key, "+
+			"or mode: upsert. If rows may be inserted twice, accept the new key by setting the state to its value with `starter state set`",
 		state, shownKey(kept), shownKey(claimed))}
 }
 

@@ -85,7 +85,7 @@ func New(rule Rule) (*Set, *Problem) {
 		return nil, &Problem{"start", "must be in the years 1 to 9999"}
 	}
 	if begins := s.beginning(shown); !begins.Equal(rule.Start) {
-		return nil, &Problem{"start", fmt.Sprintf("must be the beginning of %s, such as %s, not %s", oneOf[rule.Unit], s.text(begins), s.text(rule.Start))}
+		return nil, &Problem{"start", fmt.Sprintf("must be the start of %s, such as %s, not %s", oneOf[rule.Unit], s.text(begins), s.text(rule.Start))}
 	}
 	if rule.Until.IsZero() {
 		return s, nil
@@ -94,7 +94,7 @@ func New(rule Rule) (*Set, *Problem) {
 		return nil, &Problem{"end", fmt.Sprintf("must not be before %s, where the first partition ends, not %s", s.text(end), s.text(rule.Until))}
 	}
 	if s.indexOf(rule.Until) > Max {
-		return nil, &Problem{"end", fmt.Sprintf("makes more than %d partitions; let each be longer, or begin later", Max)}
+		return nil, &Problem{"end", fmt.Sprintf("makes more than %d partitions; use longer partitions, or a later start", Max)}
 	}
 	return s, nil
 }
@@ -254,7 +254,7 @@ func (s *Set) complete(at time.Time) int {
 func (s *Set) Complete(at time.Time) ([]Partition, error) {
 	count := s.complete(at)
 	if count > Max {
-		return nil, fmt.Errorf("there are %d partitions, more than %d; let each be longer, or begin later", count, Max)
+		return nil, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
 	}
 	all := make([]Partition, 0, count)
 	for i := range count {
@@ -272,20 +272,20 @@ func (s *Set) Of(key string, at time.Time) (Partition, error) {
 	if key != "" {
 		p, err := s.Find(key)
 		if err == nil && p.End.After(at) {
-			err = fmt.Errorf("the partition %s is not over before %s", key, p.End.Format(time.RFC3339))
+			err = fmt.Errorf("the partition %s does not end before %s", key, p.End.Format(time.RFC3339))
 		}
 		return p, err
 	}
 	if s.Listed() {
-		return Partition{}, fmt.Errorf("the partitions are a list, and a run has to name the one that it is about; they are %s", s.someKeys())
+		return Partition{}, fmt.Errorf("the partitions are a list, so a run has to name one of them: %s", s.someKeys())
 	}
 	count := s.complete(at)
 	if count == 0 {
 		first := s.at(0)
-		return Partition{}, fmt.Errorf("no partition is complete yet: the first one, %s, is over at %s", first.Key, first.End.Format(time.RFC3339))
+		return Partition{}, fmt.Errorf("no partition is complete yet: the first one, %s, ends at %s", first.Key, first.End.Format(time.RFC3339))
 	}
 	if count > Max {
-		return Partition{}, fmt.Errorf("there are %d partitions, more than %d; let each be longer, or begin later", count, Max)
+		return Partition{}, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
 	}
 	p := s.at(count - 1)
 	for !p.Start.Before(p.End) { // a day that the zone leaves out
@@ -307,7 +307,7 @@ func (s *Set) someKeys() string {
 // Holding is the partition in which a time is.
 func (s *Set) Holding(t time.Time) (Partition, error) {
 	if s.Listed() {
-		return Partition{}, fmt.Errorf("the partitions are a list and have no times; they are %s", s.someKeys())
+		return Partition{}, fmt.Errorf("the partitions are a list without times: %s", s.someKeys())
 	}
 	if t.Before(s.rule.Start) {
 		return Partition{}, fmt.Errorf("%s is before the first partition, %s", s.text(t), s.at(0).Key)
@@ -344,10 +344,10 @@ func (s *Set) Find(key string) (Partition, error) {
 	hint := "keys are such as " + s.at(0).Key + ", the first one"
 	if s.rule.Unit == Hour && len(times) > 0 {
 		if p, err := s.Holding(times[0]); err == nil && strings.HasPrefix(p.Key, key) {
-			hint = "the clocks show that hour twice, so its key has the offset, such as " + p.Key
+			hint = "this hour occurs twice because the clocks change, so its key needs the offset, such as " + p.Key
 		}
 	}
-	return Partition{}, fmt.Errorf("%q is no key of a partition; %s", key, hint)
+	return Partition{}, fmt.Errorf("%q is not the key of a partition; %s", key, hint)
 }
 
 // startsOf are the times that a key may begin at.

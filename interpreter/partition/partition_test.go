@@ -156,21 +156,21 @@ func TestWhichOneARunHas(t *testing.T) {
 		{days, "", "2024-02-01T00:30:00+01:00", "2024-01-31", ""},
 		{days, "", "2024-01-31T23:59:59+01:00", "2024-01-30", ""},
 		{days, "", "2024-01-01T23:00:00Z", "2024-01-01", ""},
-		{days, "", "2024-01-01T22:59:59Z", "", "no partition is complete yet: the first one, 2024-01-01, is over at 2024-01-02T00:00:00+01:00"},
-		{days, "", "2020-01-01T00:00:00Z", "", "no partition is complete yet: the first one, 2024-01-01, is over at 2024-01-02T00:00:00+01:00"},
+		{days, "", "2024-01-01T22:59:59Z", "", "no partition is complete yet: the first one, 2024-01-01, ends at 2024-01-02T00:00:00+01:00"},
+		{days, "", "2020-01-01T00:00:00Z", "", "no partition is complete yet: the first one, 2024-01-01, ends at 2024-01-02T00:00:00+01:00"},
 		{days, "2024-01-05", "2024-02-01T00:00:00Z", "2024-01-05", ""},
-		{days, "2024-02-01", "2024-02-01T10:00:00Z", "", "the partition 2024-02-01 is not over before 2024-02-02T00:00:00+01:00"},
+		{days, "2024-02-01", "2024-02-01T10:00:00Z", "", "the partition 2024-02-01 does not end before 2024-02-02T00:00:00+01:00"},
 		{days, "2023-12-31", "2024-02-01T10:00:00Z", "", "2023-12-31 is before the first partition, 2024-01-01"},
-		{days, "2024-01", "2024-02-01T10:00:00Z", "", `"2024-01" is no key of a partition; keys are such as 2024-01-01, the first one`},
-		{days, "2024-02-30", "2024-04-01T10:00:00Z", "", `"2024-02-30" is no key of a partition; keys are such as 2024-01-01, the first one`},
-		{hours, "2024-10-27T02", "2024-11-01T10:00:00Z", "", `"2024-10-27T02" is no key of a partition; the clocks show that hour twice, so its key has the offset, such as 2024-10-27T02+02:00`},
-		{hours, "2024-03-31T02", "2024-11-01T10:00:00Z", "", `"2024-03-31T02" is no key of a partition; keys are such as 2024-01-01T00, the first one`},
+		{days, "2024-01", "2024-02-01T10:00:00Z", "", `"2024-01" is not the key of a partition; keys are such as 2024-01-01, the first one`},
+		{days, "2024-02-30", "2024-04-01T10:00:00Z", "", `"2024-02-30" is not the key of a partition; keys are such as 2024-01-01, the first one`},
+		{hours, "2024-10-27T02", "2024-11-01T10:00:00Z", "", `"2024-10-27T02" is not the key of a partition; this hour occurs twice because the clocks change, so its key needs the offset, such as 2024-10-27T02+02:00`},
+		{hours, "2024-03-31T02", "2024-11-01T10:00:00Z", "", `"2024-03-31T02" is not the key of a partition; keys are such as 2024-01-01T00, the first one`},
 		{lists, "us", "2024-02-01T10:00:00Z", "us", ""},
-		{lists, "", "2024-02-01T10:00:00Z", "", "the partitions are a list, and a run has to name the one that it is about; they are eu, us"},
+		{lists, "", "2024-02-01T10:00:00Z", "", "the partitions are a list, so a run has to name one of them: eu, us"},
 		{lists, "uss", "2024-02-01T10:00:00Z", "", `there is no partition "uss"; did you mean us?: they are eu, us`},
 		{bounded, "", "2030-01-01T00:00:00Z", "2024-02", ""},
 		{bounded, "2024-03", "2030-01-01T00:00:00Z", "", "2024-03-01 is after the last partition, 2024-02"},
-		{set(t, "week", "2024-01-01", ""), "2024-W53", "2030-01-01T00:00:00Z", "", `"2024-W53" is no key of a partition; keys are such as 2024-W01, the first one`},
+		{set(t, "week", "2024-01-01", ""), "2024-W53", "2030-01-01T00:00:00Z", "", `"2024-W53" is not the key of a partition; keys are such as 2024-W01, the first one`},
 	} {
 		p, err := row.parts.Of(row.key, at(t, row.at))
 		if row.err != "" {
@@ -192,12 +192,12 @@ func TestBadRules(t *testing.T) {
 		want partition.Problem
 	}{
 		{partition.Rule{Zone: time.UTC, Length: 500 * time.Millisecond, Start: at(t, "2024-01-01T00:00:00Z")}, partition.Problem{Word: "every", Message: "must be whole seconds, not 500ms"}},
-		{partition.Rule{Zone: time.UTC, Unit: "week", Start: at(t, "2024-01-04T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the beginning of a week, such as 2024-01-01, not 2024-01-04"}},
-		{partition.Rule{Zone: time.UTC, Unit: "year", Start: at(t, "2024-02-01T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the beginning of a year, such as 2024-01-01, not 2024-02-01"}},
-		{partition.Rule{Zone: berlin, Unit: "month", Start: at(t, "2024-01-01T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the beginning of a month, such as 2024-01-01, not 2024-01-01T01:00:00+01:00"}},
-		{partition.Rule{Zone: berlin, Unit: "hour", Start: at(t, "2024-01-01T00:20:00Z")}, partition.Problem{Word: "start", Message: "must be the beginning of an hour, such as 2024-01-01T01:00:00+01:00, not 2024-01-01T01:20:00+01:00"}},
+		{partition.Rule{Zone: time.UTC, Unit: "week", Start: at(t, "2024-01-04T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the start of a week, such as 2024-01-01, not 2024-01-04"}},
+		{partition.Rule{Zone: time.UTC, Unit: "year", Start: at(t, "2024-02-01T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the start of a year, such as 2024-01-01, not 2024-02-01"}},
+		{partition.Rule{Zone: berlin, Unit: "month", Start: at(t, "2024-01-01T00:00:00Z")}, partition.Problem{Word: "start", Message: "must be the start of a month, such as 2024-01-01, not 2024-01-01T01:00:00+01:00"}},
+		{partition.Rule{Zone: berlin, Unit: "hour", Start: at(t, "2024-01-01T00:20:00Z")}, partition.Problem{Word: "start", Message: "must be the start of an hour, such as 2024-01-01T01:00:00+01:00, not 2024-01-01T01:20:00+01:00"}},
 		{partition.Rule{Zone: time.UTC, Unit: "day", Start: at(t, "2024-01-01T00:00:00Z"), Until: at(t, "2024-01-01T20:00:00Z")}, partition.Problem{Word: "end", Message: "must not be before 2024-01-02, where the first partition ends, not 2024-01-01T20:00:00Z"}},
-		{partition.Rule{Zone: time.UTC, Unit: "hour", Start: at(t, "2000-01-01T00:00:00Z"), Until: at(t, "2024-01-01T20:00:00Z")}, partition.Problem{Word: "end", Message: "makes more than 100000 partitions; let each be longer, or begin later"}},
+		{partition.Rule{Zone: time.UTC, Unit: "hour", Start: at(t, "2000-01-01T00:00:00Z"), Until: at(t, "2024-01-01T20:00:00Z")}, partition.Problem{Word: "end", Message: "makes more than 100000 partitions; use longer partitions, or a later start"}},
 	} {
 		_, problem := partition.New(row.rule)
 		require.Equal(t, &row.want, problem)
@@ -205,7 +205,7 @@ func TestBadRules(t *testing.T) {
 	seconds, problem := partition.New(partition.Rule{Zone: time.UTC, Length: time.Second, Start: at(t, "2024-01-01T00:00:00Z")})
 	require.Nil(t, problem)
 	_, err := seconds.Complete(at(t, "2024-01-03T00:00:00Z"))
-	require.EqualError(t, err, "there are 172800 partitions, more than 100000; let each be longer, or begin later")
+	require.EqualError(t, err, "there are 172800 partitions, more than 100000; use longer partitions, or a later start")
 	_, err = seconds.Of("", at(t, "2024-01-03T00:00:00Z"))
-	require.EqualError(t, err, "there are 172800 partitions, more than 100000; let each be longer, or begin later")
+	require.EqualError(t, err, "there are 172800 partitions, more than 100000; use longer partitions, or a later start")
 }

@@ -17,6 +17,8 @@ type Approval struct {
 	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`
 	Form    []ApprovalItem `json:"form,omitempty"`
+	// OnTimeout is the option that counts once the time is over without an answer; "" is none: the attempt fails.
+	OnTimeout string `json:"on_timeout,omitempty"`
 	// Data is where values are in Message, in order. They are text, whatever
 	// Markdown would make of them.
 	Data []expression.Range `json:"message_data,omitempty"`
@@ -76,17 +78,17 @@ const (
 // resultNames are the members that the result of an approval always has.
 var resultNames = []string{"option", "by", "comment", "at"}
 
-// approvalError is what is wrong with a field of an approval.
-type approvalError struct {
-	field string
-	item  int // of a list, -1 for none
+// ApprovalError is what is wrong with a field of an approval.
+type ApprovalError struct {
+	Field string
+	Item  int // of a list, -1 for none
 	text  string
 }
 
-func (e *approvalError) Error() string { return e.text }
+func (e *ApprovalError) Error() string { return e.text }
 
-func approvalErrorf(field, format string, args ...any) *approvalError {
-	return &approvalError{field, -1, fmt.Sprintf(format, args...)}
+func approvalErrorf(field, format string, args ...any) *ApprovalError {
+	return &ApprovalError{field, -1, fmt.Sprintf(format, args...)}
 }
 
 // ParseApproval reads what an approval asks from the fields of its tool. The error
@@ -99,7 +101,7 @@ func ParseApproval(fields map[string]any) (*Approval, error) {
 	return approval, nil
 }
 
-func parseApproval(fields map[string]any) (*Approval, *approvalError) {
+func parseApproval(fields map[string]any) (*Approval, *ApprovalError) {
 	approval := &Approval{Message: expression.Text(fields["message"]), Options: []string{OptionApprove, OptionReject}}
 	if len(approval.Message) > maxApprovalMessage {
 		return nil, approvalErrorf("message", "message may have %d bytes, not %d", maxApprovalMessage, len(approval.Message))
@@ -119,7 +121,7 @@ func parseApproval(fields map[string]any) (*Approval, *approvalError) {
 		return nil, approvalErrorf("form", "form may have %d fields, not %d", maxApprovalItems, len(form))
 	}
 	for _, name := range SortedKeys(form) {
-		item, err := parseItem(name, form[name])
+		item, err := ParseApprovalItem(name, form[name])
 		if err != nil {
 			return nil, approvalErrorf("form", "form.%s: %s", name, err)
 		}
@@ -135,9 +137,12 @@ func (a *Approval) Arrange(names []string) {
 	})
 }
 
-func (a *Approval) checkTimeout(onTimeout any) *approvalError {
+func (a *Approval) checkTimeout(onTimeout any) *ApprovalError {
 	switch choice := expression.Text(onTimeout); {
-	case onTimeout == nil, choice == "fail", slices.Contains(a.Options, choice):
+	case onTimeout == nil, choice == "fail":
+		return nil
+	case slices.Contains(a.Options, choice):
+		a.OnTimeout = choice
 		return nil
 	default:
 		return approvalErrorf("on_timeout", "on_timeout must be fail or one of the options %s, not %q", strings.Join(a.Options, ", "), choice)
@@ -145,10 +150,10 @@ func (a *Approval) checkTimeout(onTimeout any) *approvalError {
 }
 
 // textList reads a list of texts, one at least.
-func textList(name string, v any) ([]string, *approvalError) {
+func textList(name string, v any) ([]string, *ApprovalError) {
 	list, isList := v.([]any)
 	if !isList || len(list) == 0 {
-		return nil, approvalErrorf(name, "%s must be a list of texts, one at least", name)
+		return nil, approvalErrorf(name, "%s must be a list of at least one text", name)
 	}
 	texts := make([]string, len(list))
 	for i, item := range list {
@@ -156,7 +161,7 @@ func textList(name string, v any) ([]string, *approvalError) {
 		fault := ""
 		switch {
 		case !isText:
-			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, shorten(expression.Text(item)), describe(item))
+			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, Shorten(expression.Text(item)), Describe(item))
 		case text == "":
 			fault = name + " must be a list of texts, and one is empty"
 		case len(text) > maxApprovalOption:
@@ -165,19 +170,19 @@ func textList(name string, v any) ([]string, *approvalError) {
 			fault = fmt.Sprintf("%s has %q twice", name, text)
 		}
 		if fault != "" {
-			return nil, &approvalError{name, i, fault}
+			return nil, &ApprovalError{name, i, fault}
 		}
 		texts[i] = text
 	}
 	return texts, nil
 }
 
-// parseItem reads a field of a form: its type, or a map with type, title, choices,
+// ParseApprovalItem reads a field of a form: its type, or a map with type, title, choices,
 // required and default.
-func parseItem(name string, v any) (ApprovalItem, error) {
+func ParseApprovalItem(name string, v any) (ApprovalItem, error) {
 	item := ApprovalItem{Name: name, Type: "text"}
 	if slices.Contains(resultNames, name) {
-		return item, fmt.Errorf("the name is taken: the result of an approval always has %s", strings.Join(resultNames, ", "))
+		return item, fmt.Errorf("the name is reserved: the result of an approval always has %s", strings.Join(resultNames, ", "))
 	}
 	described, isMap := v.(map[string]any)
 	if !isMap {
@@ -244,7 +249,7 @@ func (i ApprovalItem) read(v any) (any, error) {
 			return text, nil
 		}
 	}
-	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(shorten(expression.Text(v))))
+	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(Shorten(expression.Text(v))))
 }
 
 // mostFaults bounds the faults of a form that are reported at once.
@@ -257,7 +262,7 @@ func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, erro
 	var faults []string
 	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
-			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", shorten(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
+			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", Shorten(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
 			break // one is enough to see that another form is meant
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -21,7 +22,7 @@ func TestFileTooLarge(t *testing.T) {
 	t.Parallel()
 	text := head + "workflow:\n  - step: start\n# " + strings.Repeat("x", 2<<20)
 	file := source.NewFile("large.yaml", []byte(text))
-	pb, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
+	pb, found := check.Validate(file, testTools, check.Options{})
 	require.Nil(t, pb)
 	require.Len(t, found, 1)
 	require.Contains(t, found.Error(), "large.yaml:1:1: the file has 2097")
@@ -33,7 +34,7 @@ func TestStatementTooLong(t *testing.T) {
 	t.Parallel()
 	for size, refused := range map[int]bool{64 << 10: false, 64<<10 + 1: true} {
 		text := head + "workflow:\n  - step: a\n    tool: sqlite\n    path: a.db\n    statement: SELECT '" + strings.Repeat("x", size-len("SELECT ''")) + "'\n"
-		_, found := playbook.Validate(source.NewFile("long.yaml", []byte(text)), testTools, playbook.CheckOptions{})
+		_, found := check.Validate(source.NewFile("long.yaml", []byte(text)), testTools, check.Options{})
 		require.Equal(t, refused, strings.Contains(found.Error(), "8:16: the statement has 65537 bytes, 65536 are allowed"), "%d: %s", size, found.Error())
 	}
 }
@@ -46,7 +47,7 @@ func TestTooManySteps(t *testing.T) {
 		text.WriteString("  - {step: start, next: start}\n")
 	}
 	file := source.NewFile("steps.yaml", []byte(text.String()))
-	_, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
+	_, found := check.Validate(file, testTools, check.Options{})
 	require.Contains(t, found.Error(), "[too-many-steps]")
 }
 
@@ -54,7 +55,7 @@ func TestTooDeep(t *testing.T) {
 	t.Parallel()
 	text := head + "workload: {a: " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "}\nworkflow:\n  - step: start\n"
 	file := source.NewFile("deep.yaml", []byte(text))
-	_, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
+	_, found := check.Validate(file, testTools, check.Options{})
 	require.Contains(t, found.Error(), "[too-deep]")
 }
 
@@ -68,21 +69,21 @@ workflow:
     path: data.db
     statement: SELECT {{ region }}
 `))
-	_, found := playbook.Validate(file, testTools, playbook.CheckOptions{})
+	_, found := check.Validate(file, testTools, check.Options{})
 	require.Contains(t, found.Error(), `there is no tool "oracle"`)
 
-	_, found = playbook.Validate(file, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite"}})
+	_, found = check.Validate(file, testTools, check.Options{Workload: map[string]any{"db": "sqlite"}})
 	require.Len(t, found, 1)
 	require.Contains(t, found.Error(), `unknown name "region"`)
 
-	_, found = playbook.Validate(file, testTools, playbook.CheckOptions{Workload: map[string]any{"db": "sqlite", "region": "eu"}})
+	_, found = check.Validate(file, testTools, check.Options{Workload: map[string]any{"db": "sqlite", "region": "eu"}})
 	require.Empty(t, found)
 }
 
 func TestCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	var codes []string
-	for _, doc := range playbook.Codes() {
+	for _, doc := range check.Codes() {
 		require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, doc.Code)
 		require.NotEmpty(t, doc.Meaning, doc.Code)
 		codes = append(codes, doc.Code)
@@ -118,9 +119,9 @@ func TestEveryCodeHasAnExample(t *testing.T) {
 		all.Write(text)
 	}
 	// Tested above, as their input is large; and in package activities.
-	generated := []string{playbook.CodeTooLarge, playbook.CodeTooManySteps, playbook.CodeTooDeep, playbook.CodeCodeSyntax}
+	generated := []string{playbook.CodeTooLarge, playbook.CodeTooManySteps, playbook.CodeTooDeep, check.CodeCodeSyntax}
 	var missing []string
-	for _, doc := range playbook.Codes() {
+	for _, doc := range check.Codes() {
 		if !slices.Contains(generated, doc.Code) && !strings.Contains(all.String(), "["+doc.Code+"]") {
 			missing = append(missing, doc.Code)
 		}

@@ -34,15 +34,15 @@ const MaxShown = 100
 // may be run only if no diagnostic is an error. Decoding says nothing about
 // names, routes and tools; see Validate.
 func Decode(file *source.File) (*Playbook, source.Diagnostics) {
-	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, sections: sections}
-	pb := d.playbook()
+	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, sections: sections}
+	pb := readPlaybook(d)
 	if pb != nil {
 		attachStatements(pb)
 		pb.nameInlined()
 	}
-	d.found.Sort()
-	d.found.Limit(maxProblems, codeTooLarge)
-	return pb, d.found
+	d.Found.Sort()
+	d.Found.Limit(maxProblems, CodeTooLarge)
+	return pb, d.Found
 }
 
 // hash names the content of a file in this version of the language, as the key
@@ -59,40 +59,40 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion)),
 	accept(key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")),
 	accept(key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
-		as(WordSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection)),
-	accept(key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
+		as(WordSection, func(d *decoder, w written, p *Playbook) { readMetadata(d, w.node, p) }).of(metadataSection)),
+	accept(key{name: "timeout", doc: "time limit of the whole run, from its first start"},
 		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v })),
-	accept(key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
+	accept(key{name: "strict", doc: "`true`: a run with a failed iteration is at best `partial_success`"},
 		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes })),
-	accept(key{name: "notify", doc: "notices, one or a list, of what happens to the run"},
+	accept(key{name: "notify", doc: "a notice, or a list of them, about events of the run"},
 		asNotices(notifySection, func(p *Playbook, notices []*Notice) { p.Notify = notices })),
-	accept(key{name: "on_success", doc: "a notice, or a list of them, once the run has ended well"},
+	accept(key{name: "on_success", doc: "a notice, or a list of them, sent when the run has ended well"},
 		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnSuccess = notices })),
-	accept(key{name: "on_failure", doc: "a notice, or a list of them, once the run has failed"},
+	accept(key{name: "on_failure", doc: "a notice, or a list of them, sent when the run has failed"},
 		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices })),
-	accept(key{name: "expect", doc: "when an open run is late"},
-		as(WordSection, (*decoder).expect).of(expectSection)),
-	accept(key{name: "concurrency", doc: "how many runs that share a key are open at a time, and what happens to the others"},
+	accept(key{name: "expect", doc: "when an open run counts as late"},
+		as(WordSection, readExpect).of(expectSection)),
+	accept(key{name: "concurrency", doc: "limits how many runs with the same key are open at a time, and says what happens to the others"},
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c })),
-	accept(key{name: "partitions", doc: "the parts, by time or of a list, of which each run is about one"},
-		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection)),
-	accept(key{name: "state", doc: "what the names of its states begin with, in place of the playbook's name; default `metadata.name`"},
+	accept(key{name: "partitions", doc: "divides the work by time or by a list; each run handles one part"},
+		as(WordKeyed, func(d *decoder, w written, p *Playbook) { readPartitions(d, w.node, p) }).of(partitionsSection)),
+	accept(key{name: "state", doc: "prefix for the names of its states; default `metadata.name`"},
 		as(WordName, func(d *decoder, w written, p *Playbook) {
-			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
+			p.State, p.StatePos = readPlaybookName(d, w.node, w.what), position(w.node)
 		})),
-	accept(key{name: "workload", doc: "inputs and their defaults; constants"},
+	accept(key{name: "workload", doc: "the inputs, with constants as defaults"},
 		as(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) })),
 	accept(key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
 		asValue(func(p *Playbook, n *Node) { p.Output = n })),
 	accept(key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection)),
-	accept(key{name: "policies", doc: "lists of policies by name, for `- use: NAME` in any `retry`", nullable: true},
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = readWorkbook(d, w.node) }).of(workbookSection)),
+	accept(key{name: "policies", doc: "named lists of policies, which any `retry` includes with `- use: NAME`", nullable: true},
 		as(WordLists, func(*decoder, written, *Playbook) {}).of(policySection)),
 	accept(key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection)),
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = readSteps(d, w.node) }).of(stepSection)),
 })
 
-func (d *decoder) playbook() *Playbook {
+func readPlaybook(d *decoder) *Playbook {
 	root := d.parse()
 	if root == nil || d.otherLanguage(root) || !d.inspect(root) {
 		return nil
@@ -102,8 +102,8 @@ func (d *decoder) playbook() *Playbook {
 	if !ok {
 		return nil
 	}
-	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
-	d.policyLists(f.get("policies"))
+	pb := &Playbook{File: d.File, Hash: hash(d.File.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
+	readPolicyLists(d, f.get("policies"))
 	d.words(f, pb, at{place: runPlace})
 	d.lendRetry(pb)
 	pb.lent = slices.Concat(d.lent.lists, d.lent.entries)
@@ -111,7 +111,7 @@ func (d *decoder) playbook() *Playbook {
 		pb.Workload[TriggerKey] = nil
 	}
 	pb.secrets = secretSteps(pb.Steps)
-	pb.unread = d.unread
+	pb.Unread = d.unread
 	return pb
 }
 
@@ -136,51 +136,51 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
 		return false
 	}
-	d.errorf(position(version), codeOtherLanguage,
-		"%s is another language, which is not read here; nothing else in the file was checked", shorten(version.Value))
+	d.Errorf(position(version), codeOtherLanguage,
+		"%s is another language; nothing else in the file was checked", Shorten(version.Value))
 	return true
 }
 
 var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", labels: true}, []keyOf[Playbook]{
 	accept(key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
-		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) })),
-	accept(key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })),
-	accept(key{name: "labels", doc: "a map of texts, by which `starter list --label NAME=VALUE` finds the runs"},
+		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = readPlaybookName(d, w.node, w.what) })),
+	accept(key{name: "description", doc: "what the playbook is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })),
+	accept(key{name: "labels", doc: "a map of texts; `starter list --label NAME=VALUE` finds runs by them"},
 		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) })),
 	accept(key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
 		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s })),
-	accept(key{name: "triggers", doc: "whose signed deliveries start runs: a list", nullable: true, newer: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection)),
+	accept(key{name: "triggers", doc: "a list of the senders whose signed webhooks start runs", nullable: true, newer: true},
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = readTriggers(d, w.node, w.what) }).of(triggerSection)),
 })
 
-func (d *decoder) metadata(n *yaml.Node, pb *Playbook) {
+func readMetadata(d *decoder, n *yaml.Node, pb *Playbook) {
 	f, ok := d.fields(n, metadataSection, metadataSection.title())
 	if !ok {
 		return
 	}
 	d.words(f, pb, at{})
 	if n := f.get("name"); n != nil {
-		pb.names = append(pb.names, headName{"metadata.name", pb.Name, position(n)})
+		pb.names = append(pb.names, HeadName{"metadata.name", pb.Name, position(n)})
 	}
 	if n := f.get("labels"); n != nil {
 		for i := 0; i+1 < len(n.Content) && pb.Labels != nil; i += 2 {
-			pb.names = append(pb.names, headName{"the label", n.Content[i].Value, position(n.Content[i])})
+			pb.names = append(pb.names, HeadName{"the label", n.Content[i].Value, position(n.Content[i])})
 		}
 	}
 	for _, field := range f.rest {
-		pb.names = append(pb.names, headName{"the label", field.name, field.pos})
+		pb.names = append(pb.names, HeadName{"the label", field.name, field.pos})
 	}
 	pb.Labels = olderLabels(f, pb.Labels)
 }
 
-// playbookName reads the name, which becomes part of workflow IDs.
-func (d *decoder) playbookName(n *yaml.Node, what string) string {
+// readPlaybookName reads the name, which becomes part of workflow IDs.
+func readPlaybookName(d *decoder, n *yaml.Node, what string) string {
 	name, ok := d.name(n, what)
 	if !ok {
 		return ""
 	}
 	if len(name) > maxPlaybookName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.errorf(position(n), codeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, shorten(name))
+		d.Errorf(position(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, Shorten(name))
 		return ""
 	}
 	return name
@@ -191,7 +191,7 @@ func (d *decoder) labels(n *yaml.Node, what string) map[string]string {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), codeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a map of texts, not %s", what, describeYAML(n))
 		return nil
 	}
 	labels := map[string]string{}
@@ -233,11 +233,11 @@ func Data(file *source.File) (any, source.Diagnostics) {
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return nil, nil
 	}
-	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}}
+	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}}
 	var value any
 	if root := d.parse(); root != nil && d.inspect(root) {
 		value = d.constant(root)
 	}
-	d.found.Sort()
-	return value, d.found
+	d.Found.Sort()
+	return value, d.Found
 }

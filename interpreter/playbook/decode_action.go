@@ -7,25 +7,29 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
-// codeField is never a template: docs/concepts/expressions.md#templates. The
-// templates of statementField become bind parameters.
-const codeField = "code"
+// CodeFieldName is never a template: docs/concepts/expressions.md#templates. The
+// templates of StatementField become bind parameters.
+const CodeFieldName = "code"
+
+// CallWords are the names of callKeys.
+func CallWords() []string { return lists.Map(callKeys, func(k keyOf[Action]) string { return k.name }) }
 
 // callKeys are the words that every call of a tool accepts beside its fields.
 var callKeys = []keyOf[Action]{
 	argsKey,
-	accept(key{name: "auth", doc: "name of a connection that the worker knows"},
-		asNode(WordConnection, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n })),
+	accept(key{name: "auth", doc: "the name of a connection that the worker knows"},
+		asNode(WordConnection, readAuth, func(a *Action, n *Node) { a.Auth = n })),
 	accept(key{name: "timeout", doc: "time limit of one attempt"},
 		asLimit(func(a *Action, v time.Duration) { a.Timeout = v })),
-	accept(key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
+	accept(key{name: "idempotency", doc: "which key the tool sends: `operation`, `attempt` or `none`"},
 		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none")),
 }
 
-var argsKey = accept(key{name: "args", doc: "values that are passed to the tool; a sink writes them in place of the result", nullable: true},
+var argsKey = accept(key{name: "args", doc: "values passed to the tool; a sink writes them instead of the result", nullable: true},
 	asValue(func(a *Action, n *Node) { a.Args = n }))
 
 // withCall adds the words of a call to those of a section that has one.
@@ -39,33 +43,33 @@ func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 }
 
 var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	accept(key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
+	accept(key{name: "kind", older: []string{"type"}, doc: "the name of the tool, if its fields are grouped under `tool`", required: "kind: http"},
 		asPart[Action](WordConnection)),
 }))
 
 func sameAction(a *Action) *Action { return a }
 
-// action reads the tool and the fields of an open section; path names it in
+// readAction reads the tool and the fields of an open section; path names it in
 // messages.
-func (d *decoder) action(f *fields, path string) *Action {
+func readAction(d *decoder, f *fields, path string) *Action {
 	action := &Action{Pos: f.pos}
 	tool := f.get("tool")
 	if tool != nil && tool.Kind == yaml.MappingNode && !d.broken[tool] {
 		tool = d.grouped(f, tool, path)
 	}
 	if tool != nil {
-		action.Tool = d.nameNode(tool, "tool must be the name of a tool")
+		action.Tool = readNameNode(d, tool, "tool must be the name of a tool")
 	}
 	for _, field := range f.rest {
 		if field.name == FieldWorkflow && action.Traits().Plays {
-			action.Inline = d.inlined(field)
+			action.Inline = readInlined(d, field)
 			continue
 		}
-		before := len(d.found)
-		if entry := d.toolEntry(field); entry != nil {
+		before := len(d.Found)
+		if entry := readToolEntry(d, field); entry != nil {
 			action.Fields = append(action.Fields, entry)
 		}
-		if found := d.found[before:]; len(found) > 0 {
+		if found := d.Found[before:]; len(found) > 0 {
 			if action.problems == nil {
 				action.problems = map[string]source.Diagnostics{}
 			}
@@ -88,7 +92,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 			continue
 		}
 		if f.get(k.name) != nil {
-			d.errorf(inner.words[k.name], codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them",
+			d.Errorf(inner.words[k.name], codeDuplicateKey, "%q is both under tool and beside it, in line %d; keep one of them",
 				k.name, f.words[k.name].Line)
 			continue
 		}
@@ -97,11 +101,11 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	}
 	for _, field := range inner.rest {
 		if known, ok := f.section.find(field.spelt, false); ok {
-			d.errorf(field.pos, codeUnknownKey, "unknown key %q under tool; it belongs beside tool, in the same column, not under it", known.name)
+			d.Errorf(field.pos, CodeUnknownKey, "unknown key %q under tool; it belongs beside tool, in the same column", known.name)
 			continue
 		}
 		if at := slices.IndexFunc(f.rest, func(beside restField) bool { return beside.name == field.name }); at >= 0 {
-			d.errorf(field.pos, codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them", field.spelt, f.rest[at].pos.Line)
+			d.Errorf(field.pos, codeDuplicateKey, "%q is both under tool and beside it, in line %d; keep one of them", field.spelt, f.rest[at].pos.Line)
 			continue
 		}
 		f.rest = append(f.rest, field)
@@ -112,13 +116,13 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	return inner.get("kind")
 }
 
-// nameNode reads a name, or a template that gives one; it is what a word must be.
-func (d *decoder) nameNode(n *yaml.Node, it string) *Node {
+// readNameNode reads a name, or a template that gives one; it is what a word must be.
+func readNameNode(d *decoder, n *yaml.Node, it string) *Node {
 	if d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.errorf(position(n), codeWrongType, "%s, not %s", it, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s, not %s", it, describeYAML(n))
 		return nil
 	}
 	if node := d.value(n); !d.broken[n] {
@@ -127,14 +131,14 @@ func (d *decoder) nameNode(n *yaml.Node, it string) *Node {
 	return nil
 }
 
-// toolEntry reads one field of a tool; nil if it could not be read.
-func (d *decoder) toolEntry(field restField) *Entry {
+// readToolEntry reads one field of a tool; nil if it could not be read.
+func readToolEntry(d *decoder, field restField) *Entry {
 	entry, value := &Entry{Key: field.name, KeyPos: field.pos}, field.value
 	switch {
-	case field.name == codeField || field.name == statementField:
+	case field.name == CodeFieldName || field.name == StatementField:
 		entry.Value = d.rawText(value)
 	case slices.Contains(RequestFields, field.name):
-		value = d.olderNotice(value)
+		value = readOlderNotice(d, value)
 		fallthrough
 	default:
 		entry.Value = d.value(value)
@@ -145,9 +149,9 @@ func (d *decoder) toolEntry(field restField) *Entry {
 	return entry
 }
 
-// auth reads the name of a connection; what it stands for is the worker's.
-func (d *decoder) auth(n *yaml.Node, _ string) *Node {
-	return d.nameNode(n, "auth must be the name of a connection that the worker knows, such as auth: pg_main")
+// readAuth reads the name of a connection; what it stands for is the worker's.
+func readAuth(d *decoder, n *yaml.Node, _ string) *Node {
+	return readNameNode(d, n, "auth must be the name of a connection that the worker knows, such as auth: pg_main")
 }
 
 var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
@@ -157,10 +161,10 @@ var workbookSection = sectionOf(section{name: "workbook entry", called: "an entr
 	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
 		asPart[Action](WordTool)),
 	accept(key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
-		as(WordPolicies, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection)),
+		as(WordPolicies, func(d *decoder, w written, a *Action) { readEntryRetry(d, w, a) }).of(policySection)),
 }))
 
-func (d *decoder) workbook(n *yaml.Node) []*Action {
+func readWorkbook(d *decoder, n *yaml.Node) []*Action {
 	items, ok := d.items(n, "workbook")
 	if !ok {
 		return nil
@@ -173,11 +177,11 @@ func (d *decoder) workbook(n *yaml.Node) []*Action {
 		}
 		named := &Action{}
 		d.first(f, "name", named)
-		f.path = "the workbook entry " + quote(named.Name)
-		action := d.action(f, f.path)
+		f.path = "the workbook entry " + Quote(named.Name)
+		action := readAction(d, f, f.path)
 		action.Name = named.Name
 		d.words(f, action, at{})
-		d.callArgs(action, f.path)
+		readCallArgs(d, action, f.path)
 		actions = append(actions, action)
 	}
 	return actions
@@ -186,11 +190,11 @@ func (d *decoder) workbook(n *yaml.Node) []*Action {
 // ListArgs says what takes a list as args.
 const ListArgs = "; a sink writes a list, a row for each element: sink: {tool: …, table: …, args: …}"
 
-// callArgs refuses args that cannot be laid over by name. A sink's args may be
+// readCallArgs refuses args that cannot be laid over by name. A sink's args may be
 // a list of rows, those of a call are a map.
-func (d *decoder) callArgs(action *Action, path string) {
+func readCallArgs(d *decoder, action *Action, path string) {
 	args := action.Args
-	if args == nil || args.kind == mapNode {
+	if args == nil || args.Kind == MapNode {
 		return
 	}
 	if args.Template != nil {
@@ -198,18 +202,18 @@ func (d *decoder) callArgs(action *Action, path string) {
 			return
 		}
 	}
-	if args.kind == constantNode && args.Value == nil {
+	if args.Kind == ConstantNode && args.Value == nil {
 		return // reported
 	}
 	got, hint := "text", ""
-	switch args.kind {
-	case listNode:
+	switch args.Kind {
+	case ListNode:
 		got, hint = "a list", ListArgs
-	case constantNode:
-		got = describe(args.Value)
-	case mapNode, templateNode:
+	case ConstantNode:
+		got = Describe(args.Value)
+	case MapNode, TemplateNode:
 	}
-	d.errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s%s", path, got, hint)
+	d.Errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s%s", path, got, hint)
 	action.Args = nil
 }
 
@@ -222,12 +226,14 @@ func literalTool(action *Action) string {
 	return name
 }
 
-func quote(text string) string { return strconv.Quote(text) }
+// Quote puts a word into quotes, as messages do.
+func Quote(text string) string { return strconv.Quote(text) }
 
 var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
 	accept(key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
 		asPart[Sink](WordTool)),
-	accept(key{name: "retry", doc: "policies for the sink's own failures"}, asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })),
+	accept(key{name: "retry", doc: "policies for failures of the sink itself. Without them, a table sink retries failures of class `retryable`, up to 5 attempts within 2 minutes; `false` turns that off"},
+		asSinkRetry()),
 	accept(key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, through((*Sink).action, argsKey.into)),
 }))
 
@@ -240,7 +246,7 @@ func (*Sink) section() *section { return sinkSection }
 
 // decode reads a sink; the place names it within the playbook.
 func (s *Sink) decode(d *decoder, f *fields, where at) bool {
-	*s = Sink{Pos: f.pos, Place: where.place, Action: d.action(f, f.path)}
+	*s = Sink{Pos: f.pos, Place: where.place, Action: readAction(d, f, f.path)}
 	where.tool = literalTool(s.Action)
 	d.words(f, s, where)
 	return true

@@ -16,26 +16,26 @@ import (
 const maxStateName = 500
 
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
-	accept(key{name: "cursor_path", doc: "dotted path to the cursor, in each row that a page contributes"},
-		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) })),
-	accept(key{name: "token", doc: "in place of `cursor_path`: what the source gives to continue from, such as `{{ response.next_sync_token }}`"},
+	accept(key{name: "cursor_path", doc: "dotted path to the cursor in each row"},
+		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = readRowPath(d, w.node, w.name) })),
+	accept(key{name: "token", doc: "instead of `cursor_path`: the token from which the source continues, such as `{{ response.next_sync_token }}`"},
 		asTextValue(func(i *Incremental, n *Node) { i.Token = n })),
-	accept(key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](WordScalar)),
-	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
+	accept(key{name: "initial_value", doc: "the value that the first run starts from; optional with `token`"}, asPart[Incremental](WordScalar)),
+	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`"},
 		asOneOf(func(i *Incremental, t incremental.CursorType) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
-	accept(key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
+	accept(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
-	accept(key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
+	accept(key{name: "range_start", doc: "`closed` (default): the source returns rows at or after the value; `open`: only rows after it"},
 		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed")),
-	accept(key{name: "row_order", doc: "`none` (default), or `asc`: rows come in the order of their cursors, and the watermark moves page by page"},
+	accept(key{name: "row_order", doc: "`none` (default), or `asc`: rows arrive in cursor order, so the watermark moves page by page"},
 		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none")),
 	accept(key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
 		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail)),
-	accept(key{name: "key", doc: "what identifies a row that comes again, one name or a list; default the sink's `key`, else the whole row"},
-		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) })),
-	accept(key{name: "state", doc: "name of the state, from workload and element; default the playbook and the step, in a loop also the element"},
+	accept(key{name: "key", doc: "the columns that identify a row when it is read again, one name or a list; default: the sink's `key`, else the whole row"},
+		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = readRowKey(d, w.node, w.what) })),
+	accept(key{name: "state", doc: "the name of the state, made from the workload and the element; default: playbook and step, and in a loop the element"},
 		asTextValue(func(i *Incremental, n *Node) { i.State = n })),
-	accept(key{name: "on_conflict", doc: "what happens to a run while another one holds the state: `queue` (default) or `fail`"},
+	accept(key{name: "on_conflict", doc: "what a run does while another run holds the state: `queue` (default) or `fail`"},
 		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue)),
 })
 
@@ -52,12 +52,12 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 			d.require(f, "incremental", "initial_value", `initial_value: "2024-01-01T00:00:00Z"`)
 		}
 	case f.get("cursor_path") != nil:
-		d.errorf(f.words["token"], codeConflict,
+		d.Errorf(f.words["token"], CodeConflict,
 			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
 	default:
 		for _, word := range []string{"type", "lag", "range_start", "row_order", "on_missing"} {
 			if f.get(word) != nil {
-				d.errorf(f.words[word], codeConflict, "%q is about cursors in rows, and a token is in none and is not compared; remove it", word)
+				d.Errorf(f.words[word], CodeConflict, "%q applies to cursors in rows; a token is not in rows and is not compared; remove it", word)
 			}
 		}
 		i.Type = incremental.Token
@@ -67,7 +67,7 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		i.lag(d, f.get("lag"))
 	}
 	if i.State != nil && i.State.Template == nil {
-		d.stateName(i.State)
+		readStateName(d, i.State)
 	}
 	return true
 }
@@ -80,12 +80,12 @@ func (i *Incremental) initial(d *decoder, n *yaml.Node) {
 	value := d.constant(n)
 	typed := cmp.Or(i.Type, typeOf(value))
 	if typed == "" {
-		d.errorf(position(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
 		return
 	}
 	i.Type = typed
 	if _, err := incremental.Parse(typed, value); err != nil {
-		d.errorf(position(n), codeWrongValue, "incremental.initial_value: %s%s", err, initialHint(typed, value))
+		d.Errorf(position(n), CodeWrongValue, "incremental.initial_value: %s%s", err, initialHint(typed, value))
 		return
 	}
 	i.InitialValue = value
@@ -113,7 +113,7 @@ func initialHint(typed incremental.CursorType, value any) string {
 	_, isText := value.(string)
 	switch {
 	case typed == incremental.Time && !isText:
-		return "; a time is text, and seconds since 1970 are of type: integer"
+		return "; a time is text, and seconds since 1970 have type: integer"
 	case typed == incremental.Integer:
 		return "; write such as 0"
 	case typed == incremental.Text && !isText:
@@ -133,20 +133,20 @@ func (i *Incremental) lag(d *decoder, n *yaml.Node) {
 		length, _ := d.duration(n, what)
 		i.Lag = incremental.Lag(length)
 	case incremental.Date:
-		i.Lag = d.days(n, what)
+		i.Lag = readDays(d, n, what)
 	case incremental.Integer:
 		if v, ok := d.integer(n, what); ok && v < 0 {
-			d.errorf(position(n), codeBounds, "%s must not be negative, not %d", what, v)
+			d.Errorf(position(n), CodeBounds, "%s must not be negative, not %d", what, v)
 		} else if ok {
 			i.Lag = incremental.Lag(v)
 		}
 	case incremental.Text, incremental.Token:
-		d.errorf(i.Words["lag"], codeConflict, "lag has no meaning for cursors of type text, of which nothing can be taken away; remove it, or write type: time, date or integer")
+		d.Errorf(i.Words["lag"], CodeConflict, "lag does not apply to cursors of type text; remove it, or write type: time, date or integer")
 	}
 }
 
-// days reads a number of days, or a duration that is one.
-func (d *decoder) days(n *yaml.Node, what string) incremental.Lag {
+// readDays reads a number of days, or a duration that is one.
+func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 	const day = 24 * time.Hour
 	length := time.Duration(-1)
 	if n.ShortTag() == "!!int" {
@@ -161,7 +161,7 @@ func (d *decoder) days(n *yaml.Node, what string) incremental.Lag {
 		length = v
 	}
 	if length < 0 || length%day != 0 {
-		d.errorf(position(n), codeWrongType, "%s must be whole days, as the type is date, such as lag: 3, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be whole days, because the type is date, such as lag: 3, not %s", what, describeYAML(n))
 		return 0
 	}
 	return incremental.Lag(length / day)
@@ -170,20 +170,20 @@ func (d *decoder) days(n *yaml.Node, what string) incremental.Lag {
 // maxDays are some 2,700 years.
 const maxDays = 1_000_000
 
-// rowPath reads a dotted path into a row. A column may have any name.
-func (d *decoder) rowPath(n *yaml.Node, what string) string {
+// readRowPath reads a dotted path into a row. A column may have any name.
+func readRowPath(d *decoder, n *yaml.Node, what string) string {
 	text, ok := d.name(n, "incremental."+what)
 	if !ok {
 		return ""
 	}
 	if plain, ok := plainPath(text); ok {
-		d.errorf(position(n), codePath, "%s is JSONPath; a path here is dotted, from the row on: write %s: %s", shorten(text), what, plain)
+		d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted and starts at the row: write %s: %s", Shorten(text), what, plain)
 	}
 	return text
 }
 
-// rowKey reads the name of a column, or a list of them.
-func (d *decoder) rowKey(n *yaml.Node, what string) []string {
+// readRowKey reads the name of a column, or a list of them.
+func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	if n.Kind != yaml.SequenceNode {
 		if name, ok := d.name(n, what); ok {
 			return []string{name}
@@ -191,23 +191,23 @@ func (d *decoder) rowKey(n *yaml.Node, what string) []string {
 		return nil
 	}
 	if len(n.Content) == 0 {
-		d.errorf(position(n), codeEmpty, "%s has no names; write such as key: id, or leave it out", what)
+		d.Errorf(position(n), codeEmpty, "%s has no names; write for example key: id, or remove it", what)
 	}
 	keys := d.texts(n, what)
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {
-			d.errorf(position(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, shorten(key))
+			d.Errorf(position(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, Shorten(key))
 		}
 	}
 	return keys
 }
 
-// stateName refuses a name that no state can have.
-func (d *decoder) stateName(n *Node) {
+// readStateName refuses a name that no state can have.
+func readStateName(d *decoder, n *Node) {
 	switch text := expression.Text(n.Value); {
 	case strings.TrimSpace(text) == "":
-		d.errorf(n.Pos, codeBadName, "incremental.state must not be empty")
+		d.Errorf(n.Pos, CodeBadName, "incremental.state must not be empty")
 	case len(text) > maxStateName:
-		d.errorf(n.Pos, codeBadName, "incremental.state has %d bytes; the name of a state may have %d", len(text), maxStateName)
+		d.Errorf(n.Pos, CodeBadName, "incremental.state has %d bytes; the name of a state may have %d", len(text), maxStateName)
 	}
 }

@@ -1,12 +1,212 @@
 package playbook
 
 import (
+	"slices"
 	"time"
 
-	"reprise/interpreter/lists"
-
 	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/lists"
 )
+
+// WordKind is the type of what is behind a word.
+type WordKind string
+
+// The kinds of values. A template may be in a value only.
+const (
+	WordText       WordKind = "text"
+	WordName       WordKind = "name" // text that is not empty
+	WordChoice     WordKind = "choice"
+	WordChoices    WordKind = "choices" // a choice, or a list of them
+	WordBoolean    WordKind = "boolean"
+	WordInteger    WordKind = "integer"
+	WordNumber     WordKind = "number"
+	WordDuration   WordKind = "duration"
+	WordLimit      WordKind = "limit"  // a duration longer than nothing
+	WordLength     WordKind = "length" // a duration, or what the section makes of a text or a number
+	WordScalar     WordKind = "scalar" // text, a number or a boolean
+	WordCondition  WordKind = "condition"
+	WordValue      WordKind = "value"
+	WordCollection WordKind = "collection" // a list, a map, or one template that gives one
+	WordTextValue  WordKind = "text value" // text, or a template
+	WordTool       WordKind = "tool"       // the name of a tool, a template, or a map with kind and the tool's fields
+	WordConnection WordKind = "connection" // the name of a connection, or a template
+	WordMapValue   WordKind = "map value"  // a map of values, or one template that gives it
+	WordMap        WordKind = "map"        // a map of values
+	WordLabels     WordKind = "labels"     // a map of texts
+	WordConstants  WordKind = "constants"  // a map without templates
+	WordTexts      WordKind = "texts"      // a list of texts
+	WordNames      WordKind = "names"      // a text that is not empty, or a list of them
+	WordSection    WordKind = "section"
+	WordSections   WordKind = "sections"         // a list of them
+	WordSome       WordKind = "section or list"  // one section, or a list of them
+	WordPolicies   WordKind = "section or forms" // a list of sections, or an older form of it
+	WordKeyed      WordKind = "section or texts" // a section, or a list of texts
+	WordLists      WordKind = "sections by name" // a map of names and lists of them
+	WordTargets    WordKind = "targets"          // the name of a step, a section, or a list of both
+)
+
+// domain says what may be behind a word: what a tool that completes or
+// checks a playbook needs to know of it, beside its name and meaning.
+type domain struct {
+	kind        WordKind
+	accepted    []string        // of a choice, else words that may be in place of the kind
+	least, most *float64        // bounds, nil for none
+	byRule      bool            // the bounds are reported by a rule of check
+	absent      any             // what counts where the word is left out; nil for nothing, or no one thing
+	of          func() *section // what is there, nil for no section
+}
+
+// reader reads what is behind a word into a T. A word without read is read
+// by its section, as it says something together with others.
+type reader[T any] struct {
+	domain domain
+	read   func(d *decoder, w written, into *T)
+}
+
+// from sets the least number that is accepted.
+func (r reader[T]) from(least float64) reader[T] {
+	r.domain.least = &least
+	return r
+}
+
+// to sets the largest number that is accepted.
+func (r reader[T]) to(most float64) reader[T] {
+	r.domain.most = &most
+	return r
+}
+
+// byRule leaves the bounds to a rule of check, which knows more to say.
+func (r reader[T]) byRule() reader[T] {
+	r.domain.byRule = true
+	return r
+}
+
+// or says what counts where the word is left out.
+func (r reader[T]) or(absent any) reader[T] {
+	r.domain.absent = absent
+	return r
+}
+
+// also accepts words in place of the kind.
+func (r reader[T]) also(accepted ...string) reader[T] {
+	r.domain.accepted = accepted
+	return r
+}
+
+// of names the section that is there.
+func (r reader[T]) of(s *section) reader[T] {
+	r.domain.of = func() *section { return s }
+	return r
+}
+
+// at is where a section is, and what is known of the call around it.
+type at struct {
+	place string // within the playbook, such as "fetch.retry[1].then"
+	tool  string // of the call, "" where it is not literal
+}
+
+// under is the place of a word's value.
+func (a at) under(word string) string { return a.place + "." + word }
+
+// written is a word as it is in a file.
+type written struct {
+	*key
+
+	node *yaml.Node
+	at   at
+}
+
+// words reads the words of a section that the author wrote, in the order of the
+// file, and reports those that are missing. It needs a pointer to what the
+// section is read into.
+func (d *decoder) words(f *fields, into any, where at) {
+	for i := range f.section.keys {
+		if k := &f.section.keys[i]; k.required != "" && !slices.Contains(f.done, k.name) {
+			d.needs(f, k.name)
+		}
+	}
+	for _, k := range f.keys {
+		n := f.values[k.name]
+		if n == nil || k.read == nil || k.nullable && isNull(n) || slices.Contains(f.done, k.name) {
+			continue
+		}
+		k.read(d, written{key: k, node: n, at: where}, into)
+	}
+}
+
+// first reads a word that others need before them.
+func (d *decoder) first(f *fields, word string, into any) {
+	f.done = append(f.done, word)
+	if d.needs(f, word) {
+		k, _ := f.section.find(word, false)
+		k.read(d, written{key: k, node: f.get(word)}, into)
+	}
+}
+
+// needs reports a word that is missing.
+func (d *decoder) needs(f *fields, word string) bool {
+	k, _ := f.section.find(word, false)
+	return d.require(f, f.path, word, k.required)
+}
+
+// inner is a type that a section becomes. That readers know the type and not
+// the section lets sections be in each other: a sink has retry, and retry
+// has sinks.
+type inner[U any] interface {
+	*U
+
+	section() *section
+	// decode reads the section; false where nothing came of it.
+	decode(d *decoder, f *fields, where at) bool
+}
+
+// asSection reads a section of its own.
+func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
+	return reader[T]{
+		domain: domain{kind: WordSection, of: func() *section { return P(nil).section() }},
+		read: func(d *decoder, w written, into *T) {
+			if u := readSection[U, P](d, w.node, at{place: w.at.under(w.name)}); u != nil {
+				set(into, u)
+			}
+		},
+	}
+}
+
+// readSection gives nil where nothing came of it.
+func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
+	u := new(U)
+	s := P(u).section()
+	f, ok := d.fields(n, s, s.title())
+	if !ok || !P(u).decode(d, f, where) {
+		return nil
+	}
+	return u
+}
+
+// readSections reads a list of sections, without those of which nothing came.
+func readSections[U any, P inner[U]](d *decoder, w written) []*U {
+	items, _ := d.items(w.node, w.what)
+	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
+}
+
+// as reads a word in a way of its own.
+func as[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
+	return reader[T]{domain: domain{kind: kind}, read: read}
+}
+
+// asPart is a word that its section reads.
+func asPart[T any](kind WordKind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
+
+// through reads a word into something that belongs to a T; nil for a T that has
+// none of it, where the word is refused elsewhere.
+func through[T, U any](part func(*T) *U, r reader[U]) reader[T] {
+	return reader[T]{domain: r.domain, read: func(d *decoder, w written, into *T) {
+		if inner := part(into); inner != nil {
+			r.read(d, w, inner)
+		}
+	}}
+}
 
 // asInteger reads a whole number; one out of bounds is reported and set.
 func asInteger[T any](set func(*T, int)) reader[T] {
@@ -35,11 +235,11 @@ func within[N int | float64](d *decoder, w written, number N) {
 	switch {
 	case w.domain.byRule:
 	case least != nil && most != nil && (v < *least || v > *most):
-		d.errorf(position(w.node), codeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
+		d.Errorf(position(w.node), CodeBounds, "%s must be from %v to %v, not %v", w.what, *least, *most, number)
 	case least != nil && v < *least:
-		d.errorf(position(w.node), codeBounds, "%s must be at least %v, not %v", w.what, *least, number)
+		d.Errorf(position(w.node), CodeBounds, "%s must be at least %v, not %v", w.what, *least, number)
 	case most != nil && v > *most:
-		d.errorf(position(w.node), codeBounds, "%s must be at most %v, not %v", w.what, *most, number)
+		d.Errorf(position(w.node), CodeBounds, "%s must be at most %v, not %v", w.what, *most, number)
 	}
 }
 
@@ -59,7 +259,7 @@ func asDuration[T any](set func(*T, time.Duration)) reader[T] {
 // could not be read.
 func asLimit[T any](set func(*T, time.Duration)) reader[T] {
 	return as(WordLimit, func(d *decoder, w written, into *T) {
-		set(into, d.timeLimit(w.node, w.what, "; leave it out for the default"))
+		set(into, d.timeLimit(w.node, w.what, "; remove it for the default"))
 	})
 }
 

@@ -18,8 +18,8 @@ const (
 
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	accept(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
-		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) })),
-	accept(key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
+		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = readCollection(d, w.node) })),
+	accept(key{name: "element", aliases: []string{"iterator"}, doc: "the name of the element in expressions; default `item`"},
 		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement)),
 	accept(key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
 		asOneOf(func(l *Loop, mode LoopMode) {
@@ -27,19 +27,19 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 				l.Mode = Parallel
 			}
 		}, Sequential, Parallel, "async").or(Sequential)),
-	accept(key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(WordInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency)),
-	accept(key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default auto"},
-		as(WordInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch)),
-	accept(key{name: "failure_budget", doc: "ends the loop early; off unless given"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection)),
-	accept(key{name: "thresholds", doc: "shares of successes that decide the step's status"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)),
-	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},
+	accept(key{name: "max_concurrency", doc: "how many iterations of a parallel loop run at a time; default 10, at most 500"},
+		as(WordInteger, readMaxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency)),
+	accept(key{name: "batch", doc: "iterations per child workflow, up to 500; the default `auto` takes more in larger loops"},
+		as(WordInteger, readBatch).from(1).to(MaxBatch).byRule().also(defaultBatch).or(defaultBatch)),
+	accept(key{name: "failure_budget", doc: "ends the loop early if too many iterations fail; off by default"},
+		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = readFailureBudget(d, w.node, l.Values) }).of(budgetSection)),
+	accept(key{name: "thresholds", doc: "the shares of successful iterations that decide the step's status"},
+		as(WordSection, func(d *decoder, w written, l *Loop) { readThresholds(d, w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)),
+	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each successful iteration is written"},
 		asSection(func(l *Loop, s *Sink) { l.Sink = s })),
-	accept(key{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
+	accept(key{name: "results", doc: "`inline` (default), or `stats`: keeps only counts and errors, for loops that write their rows to sinks"},
 		asOneOf(func(l *Loop, results string) { l.StatsOnly = results == "stats" }, "inline", "stats").or("inline")),
-	accept(key{name: "dead_letter", doc: "a sink for each iteration that failed"},
+	accept(key{name: "dead_letter", doc: "a sink for failed iterations"},
 		asSection(func(l *Loop, letter *deadLetter) { l.DeadLetter = letter.sink })),
 })
 
@@ -55,31 +55,31 @@ func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 	return true
 }
 
-// collection refuses constants that can only fail when the step runs.
-func (d *decoder) collection(n *yaml.Node) *Node {
+// readCollection refuses constants that can only fail when the step runs.
+func readCollection(d *decoder, n *yaml.Node) *Node {
 	node := d.value(n)
 	switch {
 	case d.broken[n]:
 		return nil
-	case node.kind == constantNode:
+	case node.Kind == ConstantNode:
 		hint := `such as "{{ patient_ids }}"`
-		if text, ok := node.Value.(string); ok && namePattern.MatchString(text) {
+		if text, ok := node.Value.(string); ok && NamePattern.MatchString(text) {
 			hint = `such as "{{ ` + text + ` }}"`
 		}
-		d.errorf(node.Pos, codeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
+		d.Errorf(node.Pos, codeWrongType, "collection must be a list, a map or a template that gives one, %s, not %s", hint, describeYAML(n))
 		return nil
 	case node.Template != nil:
 		if _, single := node.Template.Single(); !single {
-			d.errorf(node.Pos, codeWrongType, "collection must be a list or a map, and text with templates in it gives text; a single {{ }} may give one")
+			d.Errorf(node.Pos, codeWrongType, "collection must be a list or a map, and text with templates is text; use a single {{ }} that returns a list or a map")
 			return nil
 		}
 	}
 	return node
 }
 
-// maxConcurrency takes a word that could not be read for one that was left out.
+// readMaxConcurrency takes a word that could not be read for one that was left out.
 // Bounds are checked once the loop is known to be parallel.
-func (d *decoder) maxConcurrency(w written, loop *Loop) {
+func readMaxConcurrency(d *decoder, w written, loop *Loop) {
 	if v, ok := d.integer(w.node, w.what); ok {
 		loop.MaxConcurrency = v
 	} else {
@@ -87,13 +87,13 @@ func (d *decoder) maxConcurrency(w written, loop *Loop) {
 	}
 }
 
-func (d *decoder) batch(w written, loop *Loop) {
+func readBatch(d *decoder, w written, loop *Loop) {
 	n := w.node
 	text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !strings.Contains(n.Value, "{{")
 	switch {
 	case text && n.Value == defaultBatch:
 	case text && !d.broken[n]:
-		d.errorf(position(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "batch must be a whole number or auto, not %s", describeYAML(n))
 	default:
 		if v, ok := d.integer(n, "batch"); ok {
 			loop.Batch, loop.AutoBatch = v, false
@@ -108,14 +108,14 @@ type budget struct {
 }
 
 var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_budget."}, []keyOf[budget]{
-	accept(key{name: "rate", doc: "share of failures, from 0 to 1, that must not be exceeded", required: "rate: 0.10"},
+	accept(key{name: "rate", doc: "the share of failures, from 0 to 1, above which the loop ends", required: "rate: 0.10"},
 		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1).byRule()),
-	accept(key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
+	accept(key{name: "min_samples", doc: "how many iterations must have ended before the rate counts; default 1000"},
 		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples)),
 })
 
-// failureBudget is nil without a rate.
-func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
+// readFailureBudget is nil without a rate.
+func readFailureBudget(d *decoder, n *yaml.Node, places Words) *FailureBudget {
 	f, ok := d.fields(n, budgetSection, budgetSection.title())
 	if !ok {
 		return nil
@@ -133,15 +133,15 @@ func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 type shares struct{ completed, partial *float64 }
 
 var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
-	accept(key{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
+	accept(key{name: "completed", doc: "the least share of successful iterations for `completed`; default 0.95"},
 		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).byRule().or(DefaultCompleted)),
-	accept(key{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
+	accept(key{name: "partial_success", doc: "the least share of successful iterations for `partial_success`; default 0.50"},
 		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
-// thresholds reads the shares. Where only completed is given and is below
+// readThresholds reads the shares. Where only completed is given and is below
 // the other's default, the other follows it.
-func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
+func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
 	f, ok := d.fields(n, thresholdsSection, thresholdsSection.title())
 	if !ok {
 		return
@@ -165,7 +165,7 @@ func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 type deadLetter struct{ sink *Sink }
 
 var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLetter]{
-	accept(key{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter", required: innerSink},
+	accept(key{name: "sink", doc: "where each failed iteration is written; `result` is the dead letter", required: innerSink},
 		asSection(func(l *deadLetter, s *Sink) { l.sink = s })),
 })
 
@@ -175,3 +175,9 @@ func (l *deadLetter) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, l, where)
 	return true
 }
+
+// The bounds of a loop: docs/concepts/loops.md.
+const (
+	MaxConcurrencyLimit = 500
+	MaxBatch            = 500
+)

@@ -9,9 +9,9 @@ import (
 // routeSection is read into the target that an entry may be itself. What when,
 // then and else mean depends on which of them are together: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
-	accept(key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](WordCondition)),
+	accept(key{name: "when", doc: "a condition; the first entry whose condition is true is taken"}, asPart[Target](WordCondition)),
 	accept(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),
-	accept(key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](WordTargets).of(targetSection)),
+	accept(key{name: "else", doc: "the steps to start if no condition is true"}, asPart[Target](WordTargets).of(targetSection)),
 	accept(key{name: "step", doc: targetStep.doc}, targetStep.into),
 	targetArgs,
 })
@@ -24,24 +24,24 @@ var (
 			t.Step, _ = d.name(w.node, w.what)
 			t.Pos = position(w.node)
 		}))
-	targetArgs = accept(key{name: "args", doc: "laid over the step's args for this visit"},
+	targetArgs = accept(key{name: "args", doc: "override the step's `args` for this visit"},
 		asMap(func(t *Target, n *Node) { t.Args = n }))
 )
 
-// next reads the routes of a step: a name, a list of names, or entries.
-func (d *decoder) next(n *yaml.Node) []*Route {
+// readNext reads the routes of a step: a name, a list of names, or entries.
+func readNext(d *decoder, n *yaml.Node) []*Route {
 	if d.broken[n] {
 		return nil
 	}
-	return readEach(oneOrMore(n), d.route)
+	return readEach(oneOrMore(n), func(n *yaml.Node) *Route { return readRoute(d, n) })
 }
 
-func (d *decoder) route(n *yaml.Node) *Route {
+func readRoute(d *decoder, n *yaml.Node) *Route {
 	if d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		target := d.target(n, "next")
+		target := readTarget(d, n, "next")
 		if target == nil {
 			return nil
 		}
@@ -57,57 +57,57 @@ func (d *decoder) route(n *yaml.Node) *Route {
 			return nil // an entry without its condition would be taken always
 		}
 	}
-	d.routeTargets(f, route)
+	readRouteTargets(d, f, route)
 	return route
 }
 
-// routeTargets reads where an entry leads to, which it says in one of three
+// readRouteTargets reads where an entry leads to, which it says in one of three
 // ways.
-func (d *decoder) routeTargets(f *fields, route *Route) {
+func readRouteTargets(d *decoder, f *fields, route *Route) {
 	if route.Else && route.When != nil {
-		d.errorf(f.words["else"], codeConflict, "when and else are in one entry of next; put a - before else")
+		d.Errorf(f.words["else"], CodeConflict, "when and else are in one entry of next; put a - before else")
 		return
 	}
 	ways := lists.Filter([]string{"step", "then", "else"}, func(way string) bool { return f.words.Has(way) })
 	switch {
 	case len(ways) == 0:
-		d.errorf(f.pos, codeMissingKey, "an entry of next needs a step, for example step: %s", "load")
+		d.Errorf(f.pos, CodeMissingKey, "an entry of next needs a step, for example step: %s", "load")
 		return
 	case len(ways) > 1:
-		d.errorf(f.words[ways[1]], codeConflict, "%s and %s are in one entry of next; keep one of them", ways[0], ways[1])
+		d.Errorf(f.words[ways[1]], CodeConflict, "%s and %s are in one entry of next; keep one of them", ways[0], ways[1])
 		return
 	}
 	if f.words.Has("args") && ways[0] != "step" {
-		d.errorf(f.words["args"], codeConflict, "args of an entry of next belong beside step; write %s: [{step: …, args: …}]", ways[0])
+		d.Errorf(f.words["args"], CodeConflict, "args of an entry of next belong beside step; write %s: [{step: …, args: …}]", ways[0])
 	}
 	switch ways[0] {
 	case "step":
-		if target := d.stepTarget(f); target != nil {
+		if target := readStepTarget(d, f); target != nil {
 			route.Targets = []*Target{target}
 		}
 	case "then":
 		if route.When == nil {
-			d.errorf(f.words["then"], codeMissingKey, "then needs a when beside it; without a condition write step: or else:")
+			d.Errorf(f.words["then"], CodeMissingKey, "then needs a when beside it; without a condition, use step: or else:")
 		}
 		fallthrough
 	default:
-		route.Targets = d.targets(f.get(ways[0]), ways[0])
+		route.Targets = readTargets(d, f.get(ways[0]), ways[0])
 	}
 }
 
-func (d *decoder) targets(n *yaml.Node, what string) []*Target {
+func readTargets(d *decoder, n *yaml.Node, what string) []*Target {
 	if d.broken[n] {
 		return nil
 	}
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
+		d.Errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
-	return readEach(items, func(item *yaml.Node) *Target { return d.target(item, what) })
+	return readEach(items, func(item *yaml.Node) *Target { return readTarget(d, item, what) })
 }
 
-// target reads a step's name, or a map with the name and args.
-func (d *decoder) target(n *yaml.Node, what string) *Target {
+// readTarget reads a step's name, or a map with the name and args.
+func readTarget(d *decoder, n *yaml.Node, what string) *Target {
 	if d.broken[n] {
 		return nil
 	}
@@ -116,10 +116,10 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 		if !ok {
 			return nil
 		}
-		return d.stepTarget(f)
+		return readStepTarget(d, f)
 	}
 	if n.Kind == yaml.SequenceNode || isNull(n) {
-		d.errorf(position(n), codeWrongType, "%s must name a step, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must name a step, not %s", what, describeYAML(n))
 		return nil
 	}
 	name, ok := d.name(n, what)
@@ -129,8 +129,8 @@ func (d *decoder) target(n *yaml.Node, what string) *Target {
 	return &Target{Pos: position(n), Step: name}
 }
 
-// stepTarget is nil without the name of a step.
-func (d *decoder) stepTarget(f *fields) *Target {
+// readStepTarget is nil without the name of a step.
+func readStepTarget(d *decoder, f *fields) *Target {
 	target := &Target{}
 	d.words(f, target, at{})
 	if target.Step == "" {

@@ -34,18 +34,18 @@ const runPlace = "run"
 
 // noticeWords are the words that every notice has.
 var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
-	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](WordTool)),
-	accept(key{name: "retry", doc: "policies for the notice's own failures"},
+	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that sends the notice; default `http`"}, asPart[Notice](WordTool)),
+	accept(key{name: "retry", doc: "policies for failures of the notice itself"},
 		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies })),
-	accept(key{name: "args", doc: "values that are passed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)),
+	accept(key{name: "args", doc: "values passed to the tool instead of the default content of a notice", nullable: true}, through((*Notice).action, argsKey.into)),
 })
 
 // noticeSection is what on_success and on_failure hold.
 var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: true, fields: olderFields}, noticeWords)
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
-	accept(key{name: "on", doc: "the events to report, a name or a list: " + eventNames(), required: "on: [failed, late]"},
-		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...)),
+	accept(key{name: "on", doc: "the events to report, one name or a list: " + eventNames(), required: "on: [failed, late]"},
+		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = readEvents(d, w.node) }).also(Events()...)),
 }, noticeWords...))
 
 func eventNames() string {
@@ -70,7 +70,7 @@ func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
 func (d *decoder) notices(n *yaml.Node, s *section, place string) []*Notice {
 	items, numbered := oneOrMore(n), n.Kind == yaml.SequenceNode
 	if numbered && len(items) == 0 && !d.broken[n] {
-		d.errorf(position(n), codeEmpty, "the list has no notices; write one, such as {url: …}, or leave the word out")
+		d.Errorf(position(n), codeEmpty, "the list has no notices; add one, such as {url: …}, or remove the key")
 	}
 	var notices []*Notice
 	for i, item := range items {
@@ -78,19 +78,19 @@ func (d *decoder) notices(n *yaml.Node, s *section, place string) []*Notice {
 		if numbered {
 			at = fmt.Sprintf("%s.%d", place, i+1)
 		}
-		if notice := d.notice(item, s, at); notice != nil {
+		if notice := readNotice(d, item, s, at); notice != nil {
 			notices = append(notices, notice)
 		}
 	}
 	return notices
 }
 
-func (d *decoder) notice(n *yaml.Node, s *section, place string) *Notice {
-	f, ok := d.fields(d.olderNotice(n), s, s.title())
+func readNotice(d *decoder, n *yaml.Node, s *section, place string) *Notice {
+	f, ok := d.fields(readOlderNotice(d, n), s, s.title())
 	if !ok {
 		return nil
 	}
-	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: d.action(f, f.path)}}
+	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: readAction(d, f, f.path)}}
 	isMisspelt := func(field restField) bool { return expression.Suggest(field.spelt, []string{"tool"}) != "" }
 	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, isMisspelt) {
 		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: NoticeTool, Value: NoticeTool, constant: true}
@@ -99,28 +99,28 @@ func (d *decoder) notice(n *yaml.Node, s *section, place string) *Notice {
 	return notice
 }
 
-// olderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
+// readOlderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
 // a warning; anything else stays as it is.
-func (d *decoder) olderNotice(n *yaml.Node) *yaml.Node {
+func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 	newer, kind := OlderRequest(n)
 	if newer == nil || d.broken[n] {
 		return n
 	}
-	d.warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", shorten(kind.Value))
+	d.Warnf(position(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", Shorten(kind.Value))
 	return newer
 }
 
-// events reads the names of events.
-func (d *decoder) events(n *yaml.Node) []string {
+// readEvents reads the names of events.
+func readEvents(d *decoder, n *yaml.Node) []string {
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.errorf(position(n), codeEmpty, "on has no events; they are %s", listed(Events()))
+		d.Errorf(position(n), codeEmpty, "on has no events; they are %s", Listed(Events()))
 	}
 	var events []string
 	for _, item := range items {
 		event := d.oneOf(item, "an event of on", Events()...)
 		if event != "" && slices.Contains(events, event) {
-			d.errorf(position(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
+			d.Errorf(position(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
 			continue
 		}
 		if event != "" {
@@ -131,11 +131,11 @@ func (d *decoder) events(n *yaml.Node) []string {
 }
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
-	accept(key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
+	accept(key{name: "within", doc: "how long a run is expected to take; a run that takes longer is late", required: "within: 30m"},
 		asInterval(func(p *Playbook, v time.Duration) { p.Expect = v })),
 })
 
-func (d *decoder) expect(w written, pb *Playbook) {
+func readExpect(d *decoder, w written, pb *Playbook) {
 	f, ok := d.fields(w.node, expectSection, expectSection.title())
 	if ok {
 		pb.ExpectPos = f.pos
@@ -199,7 +199,7 @@ func (s *Step) EndNodes() []*Node { return append(s.StepSinkNodes(), s.NoticeNod
 func (s *Step) NoticeNodes() []*Node {
 	var nodes []*Node
 	for _, sink := range slices.Concat(s.Notices(false), s.Notices(true)) {
-		nodes = append(nodes, sink.Action.nodes()...)
+		nodes = append(nodes, sink.Action.Values()...)
 	}
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }

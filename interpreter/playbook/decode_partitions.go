@@ -36,20 +36,20 @@ type partitionsRead struct {
 const everyForm = "hour, day, week, month or year, or a duration such as 6h"
 
 var partitionsSection = sectionOf(section{name: "partitions", prefix: "partitions."}, []keyOf[partitionsRead]{
-	accept(key{name: "every", doc: "how long a partition is: `hour`, `day`, `week`, `month` or `year` of the zone, or a duration", required: "every: day"},
-		as(WordLength, func(d *decoder, w written, p *partitionsRead) { d.every(w.node, p) }).also(partition.Units...)),
-	accept(key{name: "start", doc: "where the first partition begins: a date, or a time", required: "start: 2024-01-01"},
+	accept(key{name: "every", doc: "the length of a partition: `hour`, `day`, `week`, `month` or `year` in the zone, or a duration", required: "every: day"},
+		as(WordLength, func(d *decoder, w written, p *partitionsRead) { readEvery(d, w.node, p) }).also(partition.Units...)),
+	accept(key{name: "start", doc: "the start of the first partition: a date or a time", required: "start: 2024-01-01"},
 		asName(func(p *partitionsRead, text string) { p.start = text })),
-	accept(key{name: "end", doc: "no partition ends after this time; default: there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })),
-	accept(key{name: "zone", doc: "time zone, such as `Europe/Berlin`, whose hours, days, weeks, months and years are meant; default UTC"},
+	accept(key{name: "end", doc: "the time after which no partition ends; default: none, there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })),
+	accept(key{name: "zone", doc: "the time zone of hours, days, weeks, months and years, such as `Europe/Berlin`; default UTC"},
 		asName(func(p *partitionsRead, name string) { p.zone = name })),
 })
 
-// every reads a unit or a length.
-func (d *decoder) every(n *yaml.Node, p *partitionsRead) {
+// readEvery reads a unit or a length.
+func readEvery(d *decoder, n *yaml.Node, p *partitionsRead) {
 	if match := longUnit.FindStringSubmatch(n.Value); match != nil && match[1] == "1" && strings.ContainsAny(match[2][:1], "dw") {
 		meant := map[string]string{"d": partition.Day, "w": partition.Week}[match[2][:1]]
-		d.errorf(position(n), codeWrongValue, "partitions.every cannot be %q; did you mean %q?", n.Value, meant)
+		d.Errorf(position(n), CodeWrongValue, "partitions.every cannot be %q; did you mean %q?", n.Value, meant)
 		return
 	}
 	if n.ShortTag() != "!!str" || n.Value != "" && n.Value[0] >= '0' && n.Value[0] <= '9' {
@@ -76,13 +76,13 @@ func (d *decoder) every(n *yaml.Node, p *partitionsRead) {
 	if meant != "" {
 		hint = fmt.Sprintf("; did you mean %q?", meant)
 	}
-	d.errorf(position(n), codeWrongValue, "partitions.every cannot be %q%s", shorten(text), hint)
+	d.Errorf(position(n), CodeWrongValue, "partitions.every cannot be %q%s", Shorten(text), hint)
 }
 
-// partitions reads a list of texts, or a section.
-func (d *decoder) partitions(n *yaml.Node, pb *Playbook) {
+// readPartitions reads a list of texts, or a section.
+func readPartitions(d *decoder, n *yaml.Node, pb *Playbook) {
 	if n.Kind == yaml.SequenceNode {
-		if keys := d.partitionKeys(n); keys != nil {
+		if keys := readPartitionKeys(d, n); keys != nil {
 			set, _ := partition.New(partition.Rule{Keys: keys}) // a list makes no problem
 			pb.Partitions = &Partitions{Set: set, Pos: position(n), Values: Words{}}
 		}
@@ -93,24 +93,24 @@ func (d *decoder) partitions(n *yaml.Node, pb *Playbook) {
 		return
 	}
 	read := &partitionsRead{words: f.words, values: f.positions(Words{}, "")}
-	before := len(d.found)
+	before := len(d.Found)
 	d.words(f, read, at{})
-	if len(d.found) > before || !d.partitionTimes(f, read) {
+	if len(d.Found) > before || !readPartitionTimes(d, f, read) {
 		return
 	}
 	set, problem := partition.New(read.Rule)
 	if problem != nil {
-		d.errorf(read.values.at(problem.Word, f.pos), codeBounds, "partitions.%s %s", problem.Word, problem.Message)
+		d.Errorf(read.values.Place(problem.Word, f.pos), CodeBounds, "partitions.%s %s", problem.Word, problem.Message)
 		return
 	}
 	pb.Partitions = &Partitions{Set: set, Pos: f.pos, Values: read.values, Zone: read.zone, Length: read.Length}
 }
 
-// partitionTimes reads the times, which are those of the zone.
-func (d *decoder) partitionTimes(f *fields, p *partitionsRead) bool {
+// readPartitionTimes reads the times, which are those of the zone.
+func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 	zone, err := expression.Zone(p.zone)
 	if err != nil {
-		d.errorf(p.values.at("zone", f.pos), codeWrongValue, "partitions.zone: %s", err)
+		d.Errorf(p.values.Place("zone", f.pos), CodeWrongValue, "partitions.zone: %s", err)
 		return false
 	}
 	p.Zone = zone
@@ -120,7 +120,7 @@ func (d *decoder) partitionTimes(f *fields, p *partitionsRead) bool {
 	}{{"start", p.start, &p.Start}, {"end", p.until, &p.Until}} {
 		at, err := Moment(one.text, time.UTC)
 		if err != nil {
-			d.errorf(p.values.at(one.word, f.pos), codeWrongValue, "partitions.%s: %s", one.word, err)
+			d.Errorf(p.values.Place(one.word, f.pos), CodeWrongValue, "partitions.%s: %s", one.word, err)
 			return false
 		}
 		if one.text != "" {
@@ -152,28 +152,47 @@ func (p *Partitions) MomentIn(text string) (time.Time, error) {
 // maxPartitionKey bounds a key of a list, in bytes.
 const maxPartitionKey = 200
 
-// partitionKeys reads a list; nil where it cannot be used.
-func (d *decoder) partitionKeys(n *yaml.Node) []string {
+// readPartitionKeys reads a list; nil where it cannot be used.
+func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 	if len(n.Content) == 0 || len(n.Content) > partition.MaxListed {
-		d.errorf(position(n), codeBounds, "partitions has %d entries, expected 1 to %d", len(n.Content), partition.MaxListed)
+		d.Errorf(position(n), CodeBounds, "partitions has %d entries, expected 1 to %d", len(n.Content), partition.MaxListed)
 		return nil
 	}
 	var keys []string
-	before := len(d.found)
+	before := len(d.Found)
 	for _, item := range n.Content {
 		key, ok := d.name(item, "an entry of partitions")
 		switch {
 		case !ok:
 		case slices.Contains(keys, key):
-			d.errorf(position(item), codeDuplicateEntry, "the partition %q is in the list twice", shorten(key))
+			d.Errorf(position(item), CodeDuplicateEntry, "the partition %q is in the list twice", Shorten(key))
 		case len(key) > maxPartitionKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7F }):
-			d.errorf(position(item), codeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, shorten(key))
+			d.Errorf(position(item), CodeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, Shorten(key))
 		default:
 			keys = append(keys, key)
 		}
 	}
-	if len(d.found) > before {
+	if len(d.Found) > before {
 		return nil
 	}
 	return keys
+}
+
+// PartitionWord is the name of the partition of a run in expressions.
+const PartitionWord = "partition"
+
+// Partition is the partition of a run: that of a key, or the newest that was complete at a time. It
+// is nil for a playbook without partitions.
+func (pb *Playbook) Partition(key string, at time.Time) (*partition.Partition, error) {
+	if pb.Partitions == nil {
+		if key != "" {
+			return nil, fmt.Errorf("playbook %s has no partitions, so no run of it is about %s", pb.Name, Shorten(key))
+		}
+		return nil, nil
+	}
+	p, err := pb.Partitions.Of(key, at)
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
 }

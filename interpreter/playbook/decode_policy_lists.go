@@ -21,7 +21,7 @@ const useWord = "use"
 // playbook's policies, or the retry of a workbook entry.
 type Lent struct {
 	From   string // such as "policies.api"
-	Number int    // there, from 1
+	Number int    // there, from 1; 0 where it is the only one
 }
 
 // From names the place of a policy that is elsewhere, for messages that name its
@@ -29,6 +29,9 @@ type Lent struct {
 func (p *Policy) From() string {
 	if p.Lent == nil {
 		return ""
+	}
+	if p.Lent.Number == 0 {
+		return fmt.Sprintf(" (%s)", p.Lent.From)
 	}
 	return fmt.Sprintf(" (%s[%d])", p.Lent.From, p.Lent.Number)
 }
@@ -57,22 +60,22 @@ type lending struct {
 	usedHere       []string    // all that were used so far
 }
 
-// policyLists reads `policies`. The lists are read before all else, since they may
+// readPolicyLists reads `policies`. The lists are read before all else, since they may
 // are behind their uses; each is decoded once by itself, so that its problems are
 // reported also where nobody uses it, and once more for every use.
-func (d *decoder) policyLists(n *yaml.Node) {
+func readPolicyLists(d *decoder, n *yaml.Node) {
 	if n == nil || isNull(n) || d.broken[n] {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
 		return
 	}
 	for name, value := range yamltree.Pairs(n) {
 		list := &lentList{name: name.Value, from: "policies." + name.Value, pos: position(name)}
 		d.lent.lists = append(d.lent.lists, list)
 		if items, ok := d.items(value, list.from); ok && len(items) == 0 {
-			d.errorf(position(value), codeEmpty, "%s has no policies; write at least one, such as - when: \"{{ error.class == 'retryable' }}\"", list.from)
+			d.Errorf(position(value), codeEmpty, "%s has no policies; write at least one, such as - when: \"{{ error.class == 'retryable' }}\"", list.from)
 		} else if ok {
 			list.node = value
 		}
@@ -80,7 +83,7 @@ func (d *decoder) policyLists(n *yaml.Node) {
 	for _, list := range d.lent.lists {
 		if list.node != nil {
 			d.lent.using = []string{list.name}
-			d.policies(list.node, list.from)
+			readPolicies(d, list.node, list.from)
 			d.lent.using = nil
 		}
 	}
@@ -102,7 +105,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	}
 	for key := range yamltree.Pairs(item) {
 		if key := key; key.Value != useWord {
-			d.errorf(position(key), codeConflict, "%q cannot be combined with use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
+			d.Errorf(position(key), CodeConflict, "%q cannot be combined with use, which includes a whole list; make it a separate policy, - %s: …", Shorten(key.Value), Shorten(key.Value))
 			return nil, true
 		}
 	}
@@ -115,16 +118,16 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	return name, true
 }
 
-// usedPolicies are those of the list that a use names, with the numbers that follow
+// readUsedPolicies are those of the list that a use names, with the numbers that follow
 // those before it.
-func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Policy {
+func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*Policy {
 	list := d.listOf(name)
 	switch {
 	case list == nil || list.node == nil:
 		return nil
 	case slices.Contains(d.lent.using, list.name):
 		circle := append(slices.Clone(d.lent.using[slices.Index(d.lent.using, list.name):]), list.name)
-		d.errorf(position(name), codeCircularUse, "policies.%s uses itself: %s", list.name, strings.Join(circle, " → "))
+		d.Errorf(position(name), codeCircularUse, "policies.%s uses itself: %s", list.name, strings.Join(circle, " → "))
 		return nil
 	}
 	list.used = true
@@ -135,7 +138,7 @@ func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Pol
 	d.lent.usedHere = append(d.lent.usedHere, list.name)
 	d.lent.using = append(d.lent.using, list.name)
 	defer func() { d.lent.using = d.lent.using[:len(d.lent.using)-1] }()
-	return d.lend(list, d.policiesFrom(list.node, place, before))
+	return d.lend(list, readPoliciesFrom(d, list.node, place, before))
 }
 
 // lend marks policies as those of a list. What a list takes from another one is
@@ -156,25 +159,25 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 		}
 		names = append(names, list.name)
 	}
-	wanted := shorten(name.Value)
+	wanted := Shorten(name.Value)
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
-		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
-		d.offer(name.Value, expression.Certain(name.Value, names))
+		d.Errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
+		d.Offer(name.Value, expression.Certain(name.Value, names))
 	case len(names) == 0:
-		d.errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
+		d.Errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:
-		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, listed(names))
+		d.Errorf(position(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, Listed(names))
 	}
 	return nil
 }
 
-// entryRetry reads the retry of a workbook entry, which its steps take.
-func (d *decoder) entryRetry(w written, entry *Action) {
+// readEntryRetry reads the retry of a workbook entry, which its steps take.
+func readEntryRetry(d *decoder, w written, entry *Action) {
 	list := &lentList{
 		name: entry.Name, from: "workbook." + entry.Name + ".retry", pos: position(w.node), node: w.node, tool: literalTool(entry), used: true,
 	}
-	d.retry(w.node, list.from, list.tool)
+	readRetry(d, w.node, list.from, list.tool)
 	if slices.ContainsFunc(d.lent.entries, func(other *lentList) bool { return other.name == entry.Name }) {
 		return // of another entry of that name, which is reported
 	}
@@ -188,11 +191,11 @@ func (d *decoder) lendRetry(pb *Playbook) {
 		if step.ownRetry || step.Action == nil || literalTool(step.Action) != WorkbookTool {
 			continue
 		}
-		name, _ := step.Action.entryName()
+		name, _ := step.Action.EntryName()
 		for _, list := range d.lent.entries {
 			if list.name == name && name != "" {
 				list.uses = append(list.uses, listUse{place: step.Name, pos: step.NamePos})
-				step.Retry = d.lend(list, d.retry(list.node, step.Name+".retry", list.tool))
+				step.Retry = d.lend(list, readRetry(d, list.node, step.Name+".retry", list.tool))
 			}
 		}
 	}
@@ -226,9 +229,15 @@ func end(n *yaml.Node) source.Position {
 	return last
 }
 
-// nameUses adds to problems of lists who uses them: what is wrong may be so only
+// UnusedPolicies are the lists of policies that no retry uses.
+func (pb *Playbook) UnusedPolicies() []HeadName {
+	unused := lists.Filter(pb.lent, func(list *lentList) bool { return !list.used })
+	return lists.Map(unused, func(list *lentList) HeadName { return HeadName{"policies", list.name, list.pos} })
+}
+
+// NameUses adds to problems of lists who uses them: what is wrong may be so only
 // there.
-func (pb *Playbook) nameUses(found source.Diagnostics) {
+func (pb *Playbook) NameUses(found source.Diagnostics) {
 	for i := range found {
 		for _, list := range pb.lent {
 			if list.node == nil || len(list.uses) == 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -82,7 +82,7 @@ workflow:
 	require.Len(t, inner.Steps[0].Retry, 2)
 	require.NotContains(t, inner.Source(), "other")
 
-	again, found := playbook.Validate(source.NewFile("inner.yaml", []byte(inner.Source())), withPlaybooks, playbook.CheckOptions{Open: true})
+	again, found := check.Validate(source.NewFile("inner.yaml", []byte(inner.Source())), withPlaybooks, check.Options{Open: true})
 	require.Empty(t, found, "%v\n%s", found, inner.Source())
 	require.Len(t, again.Steps[0].Retry, 2)
 	require.Equal(t, " (policies.slow[1])", again.Steps[0].Retry[1].From())

@@ -14,56 +14,72 @@ import (
 // asRetry reads the retry of the section whose tool is known.
 func asRetry[T any](set func(*T, []*Policy)) reader[T] {
 	return as(WordPolicies, func(d *decoder, w written, into *T) {
-		set(into, d.retry(w.node, w.at.under(w.name), w.at.tool))
+		set(into, readRetry(d, w.node, w.at.under(w.name), w.at.tool))
 	}).of(policySection)
 }
 
-// retry reads a list of policies, or an older form of it; place is where it
+// asSinkRetry reads the retry of a sink. False is no older form there: it turns off the retry that table sinks have without one.
+func asSinkRetry() reader[Sink] {
+	own := asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })
+	read := own.read
+	own.read = func(d *decoder, w written, s *Sink) {
+		s.Action.OwnRetry = true
+		if n := w.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && strings.EqualFold(n.Value, "false") {
+			return
+		}
+		read(d, w, s)
+	}
+	return own
+}
+
+// readRetry reads a list of policies, or an older form of it; place is where it
 // is, such as "fetch.retry", and tool the tool whose failures it handles.
-func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
+func readRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	if d.broken[n] {
 		return nil
 	}
 	if name, isUse := d.useOf(n); isUse {
 		if name != nil {
-			d.errorf(position(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", shorten(name.Value))
+			d.Errorf(position(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", Shorten(name.Value))
 		}
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		return d.olderRetry(n, place, tool)
+		return readOlderRetry(d, n, place, tool)
 	}
-	return d.policies(n, place)
+	return readPolicies(d, n, place)
 }
 
-// olderRetry reads an older form and warns of it, unless there is worse to say.
-func (d *decoder) olderRetry(n *yaml.Node, place, tool string) []*Policy {
+// readOlderRetry reads an older form and warns of it, unless there is worse to say.
+func readOlderRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	list := d.legacyRetry(n, tool)
 	if list == nil {
 		return nil
 	}
-	before := len(d.found)
-	policies := d.policies(list, place)
-	if !d.found[before:].HasErrors() {
+	before := len(d.Found)
+	policies := readPolicies(d, list, place)
+	if !d.Found[before:].HasErrors() {
 		d.deprecated(n, list)
 	}
 	return policies
 }
 
-func (d *decoder) policies(n *yaml.Node, place string) []*Policy { return d.policiesFrom(n, place, 0) }
+func readPolicies(d *decoder, n *yaml.Node, place string) []*Policy {
+	return readPoliciesFrom(d, n, place, 0)
+}
 
-// policiesFrom reads policies that are behind others, so many of them.
-func (d *decoder) policiesFrom(n *yaml.Node, place string, before int) []*Policy {
+// readPoliciesFrom reads policies that are behind others, so many of them.
+func readPoliciesFrom(d *decoder, n *yaml.Node, place string, before int) []*Policy {
 	var policies []*Policy
 	for _, item := range n.Content {
 		number := before + len(policies) + 1
 		if name, isUse := d.useOf(item); isUse {
 			if name != nil {
-				policies = append(policies, d.usedPolicies(name, place, number-1)...)
+				policies = append(policies, readUsedPolicies(d, name, place, number-1)...)
 			}
 			continue
 		}
-		if policy := d.policy(item, number, fmt.Sprintf("%s[%d]", place, number)); policy != nil {
+		if policy := readPolicy(d, item, number, fmt.Sprintf("%s[%d]", place, number)); policy != nil {
 			policies = append(policies, policy)
 		}
 	}
@@ -71,14 +87,14 @@ func (d *decoder) policiesFrom(n *yaml.Node, place string, before int) []*Policy
 }
 
 var policySection = sectionOf(section{name: "retry policy", called: "a retry policy", below: thenSection}, []keyOf[Policy]{
-	accept(key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
+	accept(key{name: "when", doc: "the condition under which the policy decides", required: `when: "{{ error is defined }}"`},
 		asCondition(func(p *Policy, n *Node) { p.When = n })),
-	accept(key{name: "stop_when", doc: "ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })),
-	accept(key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })),
-	accept(key{name: useWord, doc: "alone in its entry: the name of the list of `policies` that is used here"}, asName(func(*Policy, string) {})),
+	accept(key{name: "stop_when", doc: "a condition that ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })),
+	accept(key{name: "then", doc: "what the policy does when it matches", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })),
+	accept(key{name: useWord, doc: "the only key of its entry: the name of a list of `policies` to insert here"}, asName(func(*Policy, string) {})),
 })
 
-func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
+func readPolicy(d *decoder, n *yaml.Node, number int, place string) *Policy {
 	f, ok := d.fields(n, policySection, policySection.title())
 	if !ok {
 		return nil
@@ -89,9 +105,9 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 }
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
-	accept(key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 10,000 for pages, 100 for polls", repeats: true},
+	accept(key{name: "max_attempts", doc: "how often the policy may match before it is exhausted; default 3 for failures, 10,000 for pages, 100 for polls", repeats: true},
 		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()),
-	accept(key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
+	accept(key{name: "delay", doc: "a fixed delay, between retries or pages", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.Delay = &v })),
 	accept(key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
 		asDelay(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)),
@@ -99,41 +115,41 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asDelay(func(t *Then, v time.Duration) { t.MaxDelay = &v })),
 	accept(key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
 		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)),
-	accept(key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
+	accept(key{name: "backoff_multiplier", doc: "the factor by which the delay grows; default 2", repeats: true},
 		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule().or(DefaultMultiplier)),
 	accept(key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
 		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)),
-	accept(key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
+	accept(key{name: "max_elapsed", doc: "how long after its first match the policy is exhausted", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })),
-	accept(key{name: "max_wait", doc: "longest wait that the other side may request, such as with `Retry-After`; default 1h", repeats: true},
+	accept(key{name: "max_wait", doc: "the longest wait that the server may request, for example with `Retry-After`; default 1h", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait)),
-	accept(key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated, which makes the run at best a partial success"},
+	accept(key{name: "on_exhausted", doc: "what happens when the policy is exhausted: `fail`, `succeed`, `continue` or `pause`. By default, failures and polls fail; pages succeed with a truncated result, and the run is at best a partial success"},
 		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
-	accept(key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
+	accept(key{name: "ignore", doc: "`true`: the call succeeds with an empty result despite the failure"},
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),
-	accept(key{name: "result", stepsOnly: true, doc: "the data of the call where this policy ends it as a success"},
+	accept(key{name: "result", stepsOnly: true, doc: "the call's result, if this policy ends the call successfully"},
 		asValue(func(t *Then, n *Node) { t.Result = n })),
-	accept(key{name: "fail", stepsOnly: true, doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
+	accept(key{name: "fail", stepsOnly: true, doc: "a message that turns a response which reports success into a failure of kind `response`"},
 		asTextValue(func(t *Then, n *Node) { t.Fail = n })),
-	accept(key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
-		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass)),
-	accept(key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
-	accept(key{name: "retry_after", doc: "how long the answer requests to wait, where its headers do not say it: seconds, a duration, a time, or seconds or milliseconds since 1970; beside `fail` that of the failure"},
+	accept(key{name: "class", doc: "the class of the failure that `fail` makes: `final` (default), `retryable` or `rate_limited`"},
+		asOneOf(func(t *Then, class string) { t.Class = class }, ErrorClasses...).or(DefaultFailClass)),
+	accept(key{name: "type", doc: "the `error.type` of the failure that `fail` makes, a name of your choice"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
+	accept(key{name: "retry_after", doc: "how long the response asks to wait, if its headers do not say: seconds, a duration, a time, or seconds or milliseconds since 1970. With `fail`, it is the `retry_after` of that failure"},
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n })),
-	accept(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
+	accept(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure, drops the pages and starts the call again, with `incremental` at the same value; `full`: at its initial value. `max_attempts` counts the restarts; default 1"},
 		as(WordBoolean, (*decoder).restart).also("full")),
-	accept(key{name: "allow_repeat", doc: "allow a request or a page to come again"},
+	accept(key{name: "allow_repeat", doc: "`true`: the same request or page may come again"},
 		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes })),
-	accept(key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
+	accept(key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or page that comes again is the end of the pages, not an error"},
 		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes })),
-	accept(key{name: "next_call", stepsOnly: true, doc: "changes to the request after a success", repeats: true},
+	accept(key{name: "next_call", stepsOnly: true, doc: "what changes in the next request after a success", repeats: true},
 		asSection(func(t *Then, call *NextCall) { t.NextCall = call })),
-	accept(key{name: "collect", stepsOnly: true, doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
+	accept(key{name: "collect", stepsOnly: true, doc: "how pages are combined into one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
 	accept(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
 		asSection(func(t *Then, s *Sink) { t.Sink = s })),
 	accept(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
 		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })),
-	accept(key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, or up to 500 within 2 seconds; 1 for an activity per page"},
+	accept(key{name: "pages_per_activity", doc: "the most pages that one activity fetches; default 50, or up to 500 fast ones within 2 seconds; 1 makes an activity per page"},
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 
@@ -141,8 +157,8 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 func asDelay(set func(*Then, time.Duration)) reader[Then] {
 	return as(WordDuration, func(d *decoder, w written, then *Then) {
 		if w.node.Kind == yaml.ScalarNode && strings.Contains(w.node.Value, "{{") && !d.broken[w.node] {
-			d.errorf(position(w.node), codeTemplateNotAllowed,
-				"%s must be written out: no template is allowed here; retry_after takes one, for a wait that the answer says", w.what)
+			d.Errorf(position(w.node), codeTemplateNotAllowed,
+				"%s must not be a template; for a wait that the response asks for, use retry_after, which may be one", w.what)
 			return
 		}
 		if v, ok := d.duration(w.node, w.what); ok {
@@ -155,9 +171,12 @@ func asDelay(set func(*Then, time.Duration)) reader[Then] {
 // maxPagesPerActivity keeps what a lost worker costs within reason.
 const maxPagesPerActivity = 1000
 
-// repeating are the words of then that ask for another attempt; restart: true
+// RepeatingWords are the words of then that ask for another attempt; restart: true
 // does so too.
-var repeating = thenSection.namesOf(func(k key) bool { return k.repeats })
+var RepeatingWords = thenSection.namesOf(func(k key) bool { return k.repeats })
+
+// StepsOnlyWords are the words of then that the retry of sinks and notices does not have.
+var StepsOnlyWords = thenSection.namesOf(func(k key) bool { return k.stepsOnly })
 
 func (*Then) section() *section { return thenSection }
 
@@ -184,7 +203,7 @@ func (d *decoder) restart(w written, then *Then) {
 	case text && slices.Contains(w.domain.accepted, n.Value):
 		then.Restart, then.RestartFull = true, true
 	case text && d.literal(n, w.what):
-		d.errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
 	case !text:
 		then.Restart = d.boolean(n, w.what)
 	}
@@ -206,14 +225,14 @@ func (p *perIteration) decode(d *decoder, f *fields, where at) bool {
 }
 
 var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}, []keyOf[NextCall]{
-	accept(key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
+	accept(key{name: "args", doc: "merged into the `args`; fields that use `args` are rendered again"},
 		asMap(func(c *NextCall, n *Node) { c.Args = n })),
-	accept(key{name: "params", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Params = n })),
-	accept(key{name: "headers", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })),
-	accept(key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
+	accept(key{name: "params", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Params = n })),
+	accept(key{name: "headers", doc: "merged key by key; null removes a key"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })),
+	accept(key{name: "url", older: []string{"endpoint"}, doc: "the next URL, absolute or relative to the previous one"},
 		asTextValue(func(c *NextCall, n *Node) { c.URL = n })),
 	accept(key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })),
-	accept(key{name: "body", older: []string{"payload"}, doc: "a map is merged into a map at every depth, null removes a key; anything else replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })),
+	accept(key{name: "body", older: []string{"payload"}, doc: "a map is merged into the body at every depth, and null removes a key; any other value replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })),
 })
 
 func (*NextCall) section() *section { return nextCallSection }
@@ -227,7 +246,7 @@ func (c *NextCall) decode(d *decoder, f *fields, where at) bool {
 // textValue reads text that may be a template.
 func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 	if !d.broken[n] && (n.Kind != yaml.ScalarNode || isNull(n)) {
-		d.errorf(position(n), codeWrongType, "%s must be text, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be text, not %s", what, describeYAML(n))
 		return nil
 	}
 	return d.value(n)
@@ -236,11 +255,11 @@ func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
 	accept(key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
 		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append)),
-	accept(key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
+	accept(key{name: "path", doc: "dotted path into the page, with `[n]` for elements of lists; default: the whole page", nullable: true},
 		as(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) })),
-	accept(key{name: "into", doc: "name of what is collected; default `pages`"},
+	accept(key{name: "into", doc: "the name of the collected value; default `pages`"},
 		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)),
-	accept(key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
+	accept(key{name: "optional", doc: "`true`: a page without the path adds nothing; if no page has it, the result is an empty list, or an empty map with `merge`"},
 		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })),
 })
 
@@ -262,9 +281,9 @@ func (d *decoder) path(n *yaml.Node) string {
 		return text
 	}
 	if plain, ok := plainPath(text); ok {
-		d.errorf(position(n), codePath, "%s is JSONPath; a path here is dotted, and a list is collected with all its elements: write path: %s", shorten(text), plain)
+		d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted, and a list is collected with all its elements: write path: %s", Shorten(text), plain)
 	} else if _, err := expression.ParsePath(text); err != nil {
-		d.errorf(position(n), codePath, "the path of collect cannot be read: %s", err)
+		d.Errorf(position(n), codePath, "the path of collect is invalid: %s", err)
 	}
 	return text
 }

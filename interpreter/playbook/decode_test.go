@@ -416,8 +416,8 @@ func TestNilInURL(t *testing.T) {
 		fetch any
 		want  string
 	}{
-		{make([]any, 100), "{{ fetch.next }} is nil, as fetch is a list of 100; every part of a URL must be there"},
-		{map[string]any{}, "{{ fetch.next }} is nil; every part of a URL must be there"},
+		{make([]any, 100), "{{ fetch.next }} is nil, as fetch is a list of 100; every part of a URL needs a value"},
+		{map[string]any{}, "{{ fetch.next }} is nil; every part of a URL needs a value"},
 	} {
 		_, err := pb.First().Action.Field("url").RenderURL(expression.MapScope{"fetch": test.fetch},
 			expression.NewBudget(expression.DecisionLimits, time.Time{}))

@@ -30,7 +30,7 @@ const (
 // by place. The tests are nil if nothing usable could be decoded; they may be run only if
 // no diagnostic is an error.
 func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
-	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, sections: testSections}
+	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, sections: testSections}
 	var tests *Tests
 	if root := d.parse(); root != nil && d.inspect(root) {
 		tests = &Tests{File: file}
@@ -38,9 +38,9 @@ func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
 			d.words(f, tests, at{})
 		}
 	}
-	d.found.Sort()
-	d.found.Limit(maxProblems, codeTooLarge)
-	return tests, d.found
+	d.Found.Sort()
+	d.Found.Limit(maxProblems, CodeTooLarge)
+	return tests, d.Found
 }
 
 var testsSection = sectionOf(section{name: "tests", called: "a file of tests"}, []keyOf[Tests]{
@@ -53,14 +53,14 @@ var testsSection = sectionOf(section{name: "tests", called: "a file of tests"}, 
 	},
 	{
 		key{name: "tests", doc: "a list of tests", required: "tests: [{name: …, expect: {status: completed}}]"},
-		as(WordSections, func(d *decoder, w written, t *Tests) { t.Tests = d.tests(w.node, w.what) }).of(testSection),
+		as(WordSections, func(d *decoder, w written, t *Tests) { t.Tests = readTests(d, w.node, w.what) }).of(testSection),
 	},
 })
 
-func (d *decoder) tests(n *yaml.Node, what string) []*Test {
+func readTests(d *decoder, n *yaml.Node, what string) []*Test {
 	items, ok := d.items(n, what)
 	if ok && len(items) > maxTests {
-		d.errorf(position(n), codeTooLarge, "a file has at most %d tests, not %d; put some into another file", maxTests, len(items))
+		d.Errorf(position(n), CodeTooLarge, "a file may have at most %d tests, not %d; move some to another file", maxTests, len(items))
 		return nil
 	}
 	var tests []*Test
@@ -71,7 +71,7 @@ func (d *decoder) tests(n *yaml.Node, what string) []*Test {
 			continue
 		}
 		if line := names[test.Name]; line > 0 && test.Name != "" {
-			d.errorf(test.Pos, codeDuplicateEntry, "the test in line %d is called %q too; give this one another name", line, test.Name)
+			d.Errorf(test.Pos, CodeDuplicateEntry, "the test in line %d is also called %q; choose another name", line, test.Name)
 		}
 		names[test.Name] = test.Pos.Line
 		tests = append(tests, test)
@@ -92,7 +92,7 @@ func testMap[T any](set func(*T, map[string]any)) reader[T] {
 func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
 	value, isMap := d.plain(n).(map[string]any)
 	if !isMap && !isNull(n) && !d.broken[n] {
-		d.errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 	}
 	return value
 }
@@ -102,7 +102,7 @@ func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 	return as(WordConstants, func(d *decoder, w written, into *T) {
 		texts := map[string]string{}
 		if w.node.Kind != yaml.MappingNode {
-			d.errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
+			d.Errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
 			return
 		}
 		for key, value := range yamltree.Pairs(w.node) {
@@ -125,7 +125,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 			at, err = time.Parse(time.DateOnly, text)
 		}
 		if err != nil {
-			d.errorf(position(w.node), codeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, shorten(text))
+			d.Errorf(position(w.node), CodeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, Shorten(text))
 			return
 		}
 		set(into, at.UTC())
@@ -134,26 +134,26 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 
 // testRunWords are those of a test that say how its run is made; an earlier run has them too.
 var testRunWords = []keyOf[Test]{
-	{key{name: "workload", doc: "laid over the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
+	{key{name: "workload", doc: "overrides the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
 	{
-		key{name: "connections", doc: "made-up connections by name: a URL, `bearer:TOKEN` and the like, or `{oauth2: …}`"},
+		key{name: "connections", doc: "fictitious connections by name: a URL, a form such as `bearer:TOKEN`, or `{oauth2: …}`"},
 		testMap(func(t *Test, v map[string]any) { t.Connections = v }),
 	},
-	{key{name: "strict", doc: "a failed iteration keeps the run from being completed, as with `starter run --strict`"}, asBoolean(func(t *Test, v bool) { t.Strict = v })},
-	{key{name: "partition", doc: "the key of the partition that the run is about"}, asName(func(t *Test, v string) { t.Partition = v })},
+	{key{name: "strict", doc: "a run with a failed iteration is not completed, as with `starter run --strict`"}, asBoolean(func(t *Test, v bool) { t.Strict = v })},
+	{key{name: "partition", doc: "the key of the partition that the run handles"}, asName(func(t *Test, v string) { t.Partition = v })},
 	{
-		key{name: "clock", doc: "when the run begins; default 2026-01-01T00:00:00Z, or when the run before it ended"},
+		key{name: "clock", doc: "when the run starts; default 2026-01-01T00:00:00Z, or the end of the previous run"},
 		testTime(func(t *Test, at time.Time) { t.Clock = at }),
 	},
-	{key{name: "scheduled_at", doc: "when a schedule had the run due: `run.scheduled_at`"}, testTime(func(t *Test, at time.Time) { t.ScheduledAt = at })},
-	{key{name: "files", doc: "texts by the paths of files, which are made in the folder of the test before the run"}, testTexts(func(t *Test, v map[string]string) { t.Files = v })},
+	{key{name: "scheduled_at", doc: "the scheduled time of the run: `run.scheduled_at`"}, testTime(func(t *Test, at time.Time) { t.ScheduledAt = at })},
+	{key{name: "files", doc: "files to create in the folder of the test before the run: texts by path"}, testTexts(func(t *Test, v map[string]string) { t.Files = v })},
 	{
-		key{name: "states", doc: "watermarks that runs before have left, by the names of states that are not in a table"},
+		key{name: "states", doc: "watermarks that earlier runs have left, by the names of states that are not in a table"},
 		testMap(func(t *Test, v map[string]any) { t.States = v }),
 	},
 	{
-		key{name: "answers", doc: "what attempts get, by step: a list that is used up in order"},
-		as(WordLists, func(d *decoder, w written, t *Test) { t.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
+		key{name: "answers", doc: "the answers that attempts get, by step: a list that is used in order"},
+		as(WordLists, func(d *decoder, w written, t *Test) { t.Answers = readTestAnswers(d, w.node, w.what) }).of(testAnswerSection),
 	},
 }
 
@@ -172,10 +172,10 @@ func (e *earlierRun) decode(d *decoder, f *fields, where at) bool {
 }
 
 var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Concat([]keyOf[Test]{
-	{key{name: "name", doc: "what the test shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
+	{key{name: "name", doc: "the name of the test: what it shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
 }, testRunWords, []keyOf[Test]{
 	{
-		key{name: "before", doc: "runs before this one, in the same folder and with the same states: all words of a test but `name`"},
+		key{name: "before", doc: "runs before this one, in the same folder and with the same states; they have the keys of a test except `name`"},
 		as(WordSections, func(d *decoder, w written, t *Test) {
 			for _, run := range readSections[earlierRun](d, w) {
 				t.Before = append(t.Before, &run.Test)
@@ -183,11 +183,11 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 		}).of(testBeforeSection),
 	},
 	{
-		key{name: "at", doc: "what people do, and what else happens, at times of the run"},
+		key{name: "at", doc: "what people do, and what else happens, at given times of the run"},
 		as(WordSections, func(d *decoder, w written, t *Test) { t.At = readSections[TestAct](d, w) }).of(testActSection),
 	},
 	{
-		key{name: "expect", doc: "the outcome of the run; what is left out is not compared", required: "expect: {status: completed}"},
+		key{name: "expect", doc: "the expected outcome of the run; what is left out is not compared", required: "expect: {status: completed}"},
 		as(WordSection, func(d *decoder, w written, t *Test) {
 			if expect := readSection[TestExpect](d, w.node, at{}); expect != nil {
 				t.Expect = *expect
@@ -211,21 +211,21 @@ type namedList struct {
 	items []*yaml.Node
 }
 
-// namedLists reads a map of lists by the names of calls.
-func (d *decoder) namedLists(n *yaml.Node, what string) []namedList {
+// readNamedLists reads a map of lists by the names of calls.
+func readNamedLists(d *decoder, n *yaml.Node, what string) []namedList {
 	if d.broken[n] || isNull(n) {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), codeWrongType, "%s must be a map of lists by step, such as {fetch: […]}, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a map of lists by step, such as {fetch: […]}, not %s", what, describeYAML(n))
 		return nil
 	}
 	var lists []namedList
 	for key, value := range yamltree.Pairs(n) {
-		name, ok := d.callName(key)
+		name, ok := readCallName(d, key)
 		items, isList := d.items(value, what+"."+key.Value)
 		if len(items) > maxTestItems {
-			d.errorf(position(value), codeTooLarge, "%s has %d entries; at most %d are read", key.Value, len(items), maxTestItems)
+			d.Errorf(position(value), CodeTooLarge, "%s has %d entries; at most %d are read", key.Value, len(items), maxTestItems)
 			continue
 		}
 		if ok && isList {
@@ -241,7 +241,7 @@ var callPart = regexp.MustCompile(`^([A-Za-z_]\w*)(?:\[(\d+)\]|\{([^{}]*)\})?((?
 // callParts are the steps of a name, which slashes outside of braces set apart.
 var callParts = regexp.MustCompile(`(?:[^/{]|\{[^{}]*\}?)+`)
 
-func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
+func readCallName(d *decoder, n *yaml.Node) (CallName, bool) {
 	name := CallName{Pos: position(n), Written: n.Value}
 	parts := callParts.FindAllString(n.Value, -1)
 	places := make([]string, len(parts))
@@ -251,7 +251,7 @@ func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
 			parts = nil
 			break
 		}
-		chosen, ok := d.iterations(name.Pos, part, match[2], match[3])
+		chosen, ok := readIterations(d, name.Pos, part, match[2], match[3])
 		if !ok {
 			return name, false
 		}
@@ -262,19 +262,19 @@ func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
 		}
 	}
 	if len(parts) == 0 || strings.Count(n.Value, "/") < len(parts)-1 {
-		d.errorf(name.Pos, codeBadName, `%q names no call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, shorten(n.Value))
+		d.Errorf(name.Pos, CodeBadName, `%q is not a call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, Shorten(n.Value))
 		return name, false
 	}
 	name.Place = strings.Join(places, "/")
 	return name, true
 }
 
-// iterations reads what chooses iterations: an index, or members of an element.
-func (d *decoder) iterations(pos source.Position, part, index, members string) (chosen TestIterations, ok bool) {
+// readIterations reads what chooses iterations: an index, or members of an element.
+func readIterations(d *decoder, pos source.Position, part, index, members string) (chosen TestIterations, ok bool) {
 	if index != "" {
 		number, err := strconv.Atoi(index)
 		if err != nil {
-			d.errorf(pos, codeBadNumber, "%q is no index of an iteration", shorten(index))
+			d.Errorf(pos, codeBadNumber, "%q is not the index of an iteration", Shorten(index))
 			return chosen, false
 		}
 		chosen.Index = &number
@@ -286,7 +286,7 @@ func (d *decoder) iterations(pos source.Position, part, index, members string) (
 	for member := range strings.SplitSeq(members, ",") {
 		at := strings.IndexAny(member, ":=")
 		if at < 1 {
-			d.errorf(pos, codeBadName, `%q chooses no element; write members with their values, such as "fetch{id: p03}"`, shorten(part))
+			d.Errorf(pos, CodeBadName, `%q does not select an element; write members with their values, such as "fetch{id: p03}"`, Shorten(part))
 			return chosen, false
 		}
 		chosen.Element[strings.TrimSpace(member[:at])] = strings.Trim(strings.TrimSpace(member[at+1:]), `"'`)
@@ -294,9 +294,9 @@ func (d *decoder) iterations(pos source.Position, part, index, members string) (
 	return chosen, true
 }
 
-func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {
+func readTestAnswers(d *decoder, n *yaml.Node, what string) []*TestAnswers {
 	var all []*TestAnswers
-	for _, list := range d.namedLists(n, what) {
+	for _, list := range readNamedLists(d, n, what) {
 		answers := readEach(list.items, func(item *yaml.Node) *TestAnswer { return readSection[TestAnswer](d, item, at{}) })
 		all = append(all, &TestAnswers{CallName: list.CallName, Answers: answers})
 	}
@@ -313,7 +313,7 @@ func said(name, doc string) keyOf[TestAnswer] {
 		a.Says = d.plainMap(w.node, w.what)
 		for _, word := range SortedKeys(a.Says) {
 			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
-				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, accepted).text)
+				d.Errorf(position(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, accepted).Text)
 			}
 		}
 	})}
@@ -326,26 +326,26 @@ var saidWords = map[string][]string{
 }
 
 var testAnswerSection = sectionOf(section{name: "answer", called: "an answer"}, []keyOf[TestAnswer]{
-	{key{name: "status", doc: "of HTTP; default 200"}, asInteger(func(a *TestAnswer, v int) { a.Status = v }).from(100).to(599).or(200)},
+	{key{name: "status", doc: "the HTTP status; default 200"}, asInteger(func(a *TestAnswer, v int) { a.Status = v }).from(100).to(599).or(200)},
 	{key{name: "headers", doc: "of HTTP"}, testMap(func(a *TestAnswer, v map[string]any) { a.Headers = v })},
-	{key{name: "body", doc: "of HTTP, sent as JSON"}, testWord(func(a *TestAnswer, v any) { a.Body = v })},
-	{key{name: "body_text", doc: "of HTTP, sent as it is"}, asText(func(a *TestAnswer, v string) { a.BodyText = v })},
+	{key{name: "body", doc: "the HTTP body, sent as JSON"}, testWord(func(a *TestAnswer, v any) { a.Body = v })},
+	{key{name: "body_text", doc: "the HTTP body, sent as it is"}, asText(func(a *TestAnswer, v string) { a.BodyText = v })},
 	{
-		key{name: "error", doc: "the attempt fails without an answer"},
+		key{name: "error", doc: "the attempt fails without a response"},
 		asOneOf(func(a *TestAnswer, v string) { a.Error = v }, TestErrorConnection, TestErrorTimeout),
 	},
-	{key{name: "result", doc: "of another tool than http, which then does not run: the rows of a query, what Python returns"}, testWord(func(a *TestAnswer, v any) { a.Result = v })},
-	{key{name: "lost", doc: "the worker is lost with the attempt, which another one makes again"}, asBoolean(func(a *TestAnswer, v bool) { a.Lost = v })},
-	said("complete", "result of an attempt of webhook, which is complete"),
-	said("fail", "an attempt of webhook has failed: `message`, `details`, `retryable`"),
-	said("progress", "an attempt of webhook continues: `done`, `total`, `message`"),
+	{key{name: "result", doc: "the result of a tool other than http, which does not run: the rows of a query, or what Python returns"}, testWord(func(a *TestAnswer, v any) { a.Result = v })},
+	{key{name: "lost", doc: "the worker is lost during the attempt, and another worker repeats it"}, asBoolean(func(a *TestAnswer, v bool) { a.Lost = v })},
+	said("complete", "the attempt of webhook is complete, with this result"),
+	said("fail", "the attempt of webhook failed: `message`, `details`, `retryable`"),
+	said("progress", "the attempt of webhook reports progress: `done`, `total`, `message`"),
 	said("approve", "a person approves: `option`, `form`, `by`, `comment`"),
 	said("reject", "a person rejects: `by`, `comment`"),
-	{key{name: "after", doc: "how long after the attempt began to be awaited that is said"}, asDuration(func(a *TestAnswer, v time.Duration) { a.After = v })},
+	{key{name: "after", doc: "how long after the attempt started to wait the answer comes"}, asDuration(func(a *TestAnswer, v time.Duration) { a.After = v })},
 	{key{name: "recorded", doc: "a file of recorded answers, relative to this one; those of the step are inserted here"}, asName(func(a *TestAnswer, v string) { a.Recorded = v })},
-	{key{name: "repeat", doc: "the answer is for all attempts that follow as well"}, asBoolean(func(a *TestAnswer, v bool) { a.Repeat = v })},
-	{key{name: "element", doc: "in a loop: the element that the answer is for, or members of it"}, testWord(func(a *TestAnswer, v any) { a.Element = v })},
-	{key{name: "request", doc: "what was recorded of the request; it is not compared"}, testWord(func(a *TestAnswer, v any) { a.Request = v })},
+	{key{name: "repeat", doc: "the answer is also used for all attempts that follow"}, asBoolean(func(a *TestAnswer, v bool) { a.Repeat = v })},
+	{key{name: "element", doc: "in a loop: the element that the answer is for, or some of its members"}, testWord(func(a *TestAnswer, v any) { a.Element = v })},
+	{key{name: "request", doc: "the recorded request; it is not compared"}, testWord(func(a *TestAnswer, v any) { a.Request = v })},
 })
 
 func (*TestAnswer) section() *section { return testAnswerSection }
@@ -373,13 +373,13 @@ func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 	})
 	switch {
 	case len(kinds) == 0 && len(f.unknown) == 0:
-		d.errorf(a.Pos, codeMissingKey, `an answer needs one of status, body, error, result, complete, fail, approve, reject, progress, lost or recorded, for example {status: 503}`)
+		d.Errorf(a.Pos, CodeMissingKey, `an answer needs one of status, body, error, result, complete, fail, approve, reject, progress, lost or recorded, for example {status: 503}`)
 	case len(kinds) > 1:
-		d.errorf(f.words[kinds[1]], codeConflict, "an answer has either %s or %s, not both", kinds[0], kinds[1])
+		d.Errorf(f.words[kinds[1]], CodeConflict, "an answer has either %s or %s, not both", kinds[0], kinds[1])
 	case f.words.Has("body") && f.words.Has("body_text"):
-		d.errorf(f.words["body_text"], codeConflict, "an answer has either body or body_text, not both")
+		d.Errorf(f.words["body_text"], CodeConflict, "an answer has either body or body_text, not both")
 	case f.words.Has("after") && !a.FromOutside():
-		d.errorf(f.words["after"], codeConflict, "after belongs to complete, fail, progress, approve and reject: other answers come at once")
+		d.Errorf(f.words["after"], CodeConflict, "after applies only to complete, fail, progress, approve and reject: other answers come immediately")
 	}
 	return true
 }
@@ -406,9 +406,9 @@ func act(name, doc string) keyOf[TestAct] {
 			case word == "reason" && isText:
 				a.Reason = text
 			case word == "step", word == "reason":
-				d.errorf(position(w.node), codeWrongType, "%s.%s must be text", w.what, word)
+				d.Errorf(position(w.node), codeWrongType, "%s.%s must be text", w.what, word)
 			default:
-				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, []string{"step", "reason"}).text)
+				d.Errorf(position(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, nearOr(word, []string{"step", "reason"}).Text)
 			}
 		}
 	})}
@@ -427,12 +427,12 @@ const (
 var actWords = []string{ActPause, ActResume, ActRetryNow, ActSkip, ActCancel, ActLoseWorker}
 
 var testActSection = sectionOf(section{name: "at", called: "an entry of at"}, []keyOf[TestAct]{
-	{key{name: "after", doc: "how long after the run began", required: "after: 10m"}, asDuration(func(a *TestAct, v time.Duration) { a.After = v })},
-	act(ActPause, "the run is paused, or the `step`"),
-	act(ActResume, "the run is resumed, or the `step`"),
-	act(ActRetryNow, "what waits is tried again now"),
-	act(ActSkip, "what waits in the `step` is given up"),
-	act(ActCancel, "the run is cancelled"),
+	{key{name: "after", doc: "how long after the start of the run", required: "after: 10m"}, asDuration(func(a *TestAct, v time.Duration) { a.After = v })},
+	act(ActPause, "pauses the run, or the `step`"),
+	act(ActResume, "resumes the run, or the `step`"),
+	act(ActRetryNow, "retries what is waiting now"),
+	act(ActSkip, "gives up on what is waiting in the `step`"),
+	act(ActCancel, "cancels the run"),
 	{key{name: ActLoseWorker, doc: "the step whose next attempt loses its worker"}, asName(func(a *TestAct, v string) { a.LoseWorker = v })},
 })
 
@@ -448,7 +448,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, a, where)
 	verbs := slices.DeleteFunc(slices.Clone(actWords), func(word string) bool { return !f.words.Has(word) })
 	if len(verbs) != 1 && len(f.unknown) == 0 {
-		d.errorf(a.Pos, codeMissingKey, "an entry of at has after and one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
+		d.Errorf(a.Pos, CodeMissingKey, "an entry of at has after and one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
 	}
 	return true
 }
@@ -457,7 +457,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.Node, what string) any) reader[TestExpect] {
 	return as(WordLists, func(d *decoder, w written, e *TestExpect) {
 		var lists []*TestList
-		for _, list := range d.namedLists(w.node, w.what) {
+		for _, list := range readNamedLists(d, w.node, w.what) {
 			one := &TestList{CallName: list.CallName}
 			for _, item := range list.items {
 				one.Items = append(one.Items, read(d, item, w.what))
@@ -478,7 +478,7 @@ func readRequest(d *decoder, n *yaml.Node, what string) any {
 	}
 	value, isMap := d.plain(n).(map[string]any)
 	if !isMap {
-		d.errorf(position(n), codeWrongType, "%s: a request must be a map such as {params: {page: 1}}, or {} for any, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s: a request must be a map such as {params: {page: 1}}, or {} for any, not %s", what, describeYAML(n))
 	}
 	return value
 }
@@ -493,30 +493,34 @@ var EndStatuses = []string{"completed", "partial_success", "failed", "cancelled"
 
 var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []keyOf[TestExpect]{
 	{
-		key{name: "status", doc: "of the run"},
+		key{name: "status", doc: "the status of the run"},
 		asOneOf(func(e *TestExpect, v string) { e.Status = v }, EndStatuses...),
 	},
-	{key{name: "result", doc: "of the run, in full"}, testWord(func(e *TestExpect, v any) { e.Result = v })},
-	{key{name: "error", doc: "of the run: text that its message holds, or members of the error"}, testWord(func(e *TestExpect, v any) { e.Error = v })},
+	{key{name: "result", doc: "the complete result of the run"}, testWord(func(e *TestExpect, v any) { e.Result = v })},
+	{key{name: "error", doc: "the error of the run: text in its message, or members of the error"}, testWord(func(e *TestExpect, v any) { e.Error = v })},
 	{
-		key{name: "requests", doc: "by step: the requests that were made, one for each attempt, of which the keys that are given are compared"},
+		key{name: "requests", doc: "the requests of each step, one for each attempt; only the given keys are compared"},
 		testList(func(e *TestExpect, l []*TestList) { e.Requests = l }, readRequest),
 	},
 	{
-		key{name: "waits", doc: "by step: how long it waited before its attempts, without jitter"},
+		key{name: "waits", doc: "how long each step waited before its attempts, without jitter"},
 		testList(func(e *TestExpect, l []*TestList) { e.Waits = l }, readWait),
 	},
 	{
-		key{name: "sinks", doc: "by place: the rows that were written, of which the keys that are given are compared"},
+		key{name: "sinks", doc: "the rows that were written, by the place of the sink; only the given keys are compared"},
 		testList(func(e *TestExpect, l []*TestList) { e.Sinks = l }, readPlain),
 	},
-	{key{name: "steps", doc: "status of steps by name, of those that are given"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
+	{key{name: "steps", doc: "the status of steps, by name"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
 	{
-		key{name: "routes", doc: "by step: the steps that it led to, of all its visits in order; `[]` for none"},
-		as(WordConstants, (*decoder).testRoutes),
+		key{name: "routes", doc: "the steps that each step led to, in the order of its visits; `[]` for none"},
+		as(WordConstants, readTestRoutes),
 	},
 	{
-		key{name: "warnings", doc: "of the run: texts that they hold, one for each; `[]` for none"},
+		key{name: "events", doc: "the events of the run, in order: names, or maps with `event` and the fields to compare. All events of the named kinds must be listed"},
+		as(WordValue, readTestEvents),
+	},
+	{
+		key{name: "warnings", doc: "the warnings of the run: a text that each of them contains; `[]` for none"},
 		as(WordTexts, func(d *decoder, w written, e *TestExpect) {
 			items, _ := d.items(w.node, w.what)
 			for _, item := range items {
@@ -525,13 +529,13 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 			}
 		}),
 	},
-	{key{name: "within", doc: "the longest that the run takes, of the test's clock"}, asDuration(func(e *TestExpect, v time.Duration) { e.Within = v })},
+	{key{name: "within", doc: "the longest time that the run may take, by the test's clock"}, asDuration(func(e *TestExpect, v time.Duration) { e.Within = v })},
 })
 
-// testRoutes reads the steps that steps led to: a name, or a list of names.
-func (d *decoder) testRoutes(w written, e *TestExpect) {
+// readTestRoutes reads the steps that steps led to: a name, or a list of names.
+func readTestRoutes(d *decoder, w written, e *TestExpect) {
 	if w.node.Kind != yaml.MappingNode {
-		d.errorf(position(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
+		d.Errorf(position(w.node), codeWrongType, "%s must be a map of steps to the steps that they led to, not %s", w.what, describeYAML(w.node))
 		return
 	}
 	e.Routes = map[string][]string{}
@@ -550,13 +554,36 @@ func (d *decoder) testRoutes(w written, e *TestExpect) {
 	}
 }
 
+// readTestEvents reads a list of events: a name, or a map with event and some fields.
+func readTestEvents(d *decoder, w written, e *TestExpect) {
+	items, _ := d.items(w.node, w.what)
+	for _, item := range items {
+		event := &TestEvent{Pos: position(item)}
+		if item.Kind == yaml.MappingNode {
+			event.Fields = d.plainMap(item, w.what)
+			event.Name, _ = event.Fields["event"].(string)
+			delete(event.Fields, "event")
+		} else {
+			event.Name, _ = d.text(item, w.what)
+		}
+		if event.Name == "" && !d.broken[item] {
+			d.Errorf(event.Pos, CodeMissingKey, "an event of events is a name, or a map with event, for example {event: step_retry, step: fetch, delay: 2}")
+			continue
+		}
+		e.Events = append(e.Events, event)
+	}
+	if ok := len(items) == 0 && !d.broken[w.node]; ok && w.node.Kind == yaml.SequenceNode {
+		d.Errorf(position(w.node), CodeMissingKey, "events compares the kinds that it lists, so it needs at least one")
+	}
+}
+
 func (*TestExpect) section() *section { return testExpectSection }
 
 func (e *TestExpect) decode(d *decoder, f *fields, where at) bool {
 	e.Pos, e.Words, e.Values = f.pos, f.words, f.positions(Words{}, "")
 	d.words(f, e, where)
 	if len(f.words) == 0 && len(f.unknown) == 0 {
-		d.errorf(e.Pos, codeMissingKey, "expect needs something to compare, for example {status: completed}")
+		d.Errorf(e.Pos, CodeMissingKey, "expect needs something to compare, for example {status: completed}")
 	}
 	return true
 }

@@ -12,7 +12,7 @@ import (
 
 // value makes a Node of any YAML: every text in it may be a template.
 func (d *decoder) value(n *yaml.Node) *Node {
-	node := &Node{Pos: position(n), file: d.file}
+	node := &Node{Pos: position(n), file: d.File}
 	switch {
 	case d.broken[n]:
 		node.constant = true
@@ -27,7 +27,7 @@ func (d *decoder) value(n *yaml.Node) *Node {
 }
 
 func (d *decoder) list(node *Node, n *yaml.Node) {
-	node.kind, node.constant = listNode, true
+	node.Kind, node.constant = ListNode, true
 	node.Items = make([]*Node, len(n.Content))
 	values := make([]any, len(n.Content))
 	for i, item := range n.Content {
@@ -41,7 +41,7 @@ func (d *decoder) list(node *Node, n *yaml.Node) {
 }
 
 func (d *decoder) entries(node *Node, n *yaml.Node) {
-	node.kind, node.constant = mapNode, true
+	node.Kind, node.constant = MapNode, true
 	node.Entries = make([]*Entry, 0, len(n.Content)/2)
 	values := make(map[string]any, len(n.Content)/2)
 	for key, value := range yamltree.Pairs(n) {
@@ -75,7 +75,7 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 		node.constant, node.Value = true, text
 		return
 	}
-	node.kind, node.Template = templateNode, template
+	node.Kind, node.Template = TemplateNode, template
 	d.dollarBraces(node)
 }
 
@@ -83,8 +83,8 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 // would stay.
 func (d *decoder) dollarBraces(node *Node) {
 	if at := strings.Index(node.Raw, "${{"); at >= 0 && strings.TrimSpace(node.Raw[:at]) == "" {
-		d.warnf(node.Position(at), codeDollarBraces,
-			"${{ … }} is how GitHub Actions writes a template, and the $ stays as text here; write {{ … }} without the $")
+		d.Warnf(node.Position(at), codeDollarBraces,
+			"${{ … }} is the syntax of GitHub Actions, and the $ stays as text; write {{ … }} without the $")
 	}
 }
 
@@ -93,15 +93,15 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 	if len(problems) == 0 {
 		return
 	}
-	places := node.positions()
+	places := node.Positions()
 	for _, problem := range problems {
 		hint := ""
 		if problem.Code == "syntax" {
 			hint = d.cutByComment(node, places[len(places)-1])
 		}
 		pos := places[min(max(problem.Offset, 0), len(places)-1)]
-		d.errorf(pos, problem.Code, "%s%s", problem.Message, hint)
-		d.offer(problem.Old, problem.New)
+		d.Errorf(pos, problem.Code, "%s%s", problem.Message, hint)
+		d.Offer(problem.Old, problem.New)
 	}
 }
 
@@ -111,7 +111,7 @@ func (d *decoder) cutByComment(node *Node, end source.Position) string {
 	if node.style != source.Plain || node.Raw == "" {
 		return ""
 	}
-	rest := []rune(d.file.Line(end.Line))
+	rest := []rune(d.File.Line(end.Line))
 	if end == node.Pos || end.Column > len(rest) {
 		return ""
 	}
@@ -127,7 +127,7 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 	if n.Kind != yaml.ScalarNode || d.broken[n] {
 		return d.value(n)
 	}
-	node := &Node{Pos: position(n), Raw: n.Value, file: d.file, style: yamltree.StyleOf(n), constant: true}
+	node := &Node{Pos: position(n), Raw: n.Value, file: d.File, style: yamltree.StyleOf(n), constant: true}
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		node.Value = n.Value
 	} else {
@@ -139,15 +139,15 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 // condition makes a Node of an expression, with or without braces. YAML's
 // booleans and numbers are taken as their text.
 func (d *decoder) condition(n *yaml.Node, what string) *Node {
-	node := &Node{Pos: position(n), file: d.file}
+	node := &Node{Pos: position(n), file: d.File}
 	if d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		d.errorf(node.Pos, codeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
+		d.Errorf(node.Pos, codeWrongType, "%s must be a condition such as \"{{ error is defined }}\", not %s", what, describeYAML(n))
 		return nil
 	}
-	node.Raw, node.style, node.kind = n.Value, yamltree.StyleOf(n), templateNode
+	node.Raw, node.style, node.Kind = n.Value, yamltree.StyleOf(n), TemplateNode
 	if from := d.origins[n]; from != nil {
 		node.origin, node.style = from.origin, from.style
 	}
@@ -174,7 +174,7 @@ func (d *decoder) mapOrTemplate(n *yaml.Node, what string) *Node {
 			return node
 		}
 	}
-	d.errorf(node.Pos, codeWrongType, "%s must be a map, or one template that gives a map, not %s", what, describeYAML(n))
+	d.Errorf(node.Pos, codeWrongType, "%s must be a map, or one template that gives a map, not %s", what, describeYAML(n))
 	return nil
 }
 

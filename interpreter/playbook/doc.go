@@ -1,4 +1,4 @@
-// Package playbook reads playbooks: YAML to a model (decode_*.go, model.go), checks of the
-// model (check_*.go), and the traits and specs of tools (tools.go). The tables that decode
+// Package playbook reads playbooks: YAML to a model (decode_*.go, model.go). Checks of the
+// model are package check. Here are also the traits and specs of tools (tools.go). The tables that decode
 // also document the language.
 package playbook

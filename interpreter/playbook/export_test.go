@@ -33,7 +33,6 @@ var (
 	CodeDuplicateKey     = codeDuplicateKey
 	CodeSeveralDocuments = codeSeveralDocuments
 	CodeTooDeep          = codeTooDeep
-	CodeTooLarge         = codeTooLarge
 	CodeTooManySteps     = codeTooManySteps
 	CodeUnquotedTemplate = codeUnquotedTemplate
 	CodeYAMLTag          = codeYAMLTag

@@ -56,7 +56,7 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 		return nil, false
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), codeWrongType, "%s must be a map with %s, not %s", path, listed(s.names()), describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a map with %s, not %s", path, Listed(s.names()), describeYAML(n))
 		return nil, false
 	}
 	f := &fields{
@@ -75,11 +75,11 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	ok = ok && (!d.older || !known.newer)
 	switch {
 	case ok && f.words.Has(known.name):
-		d.errorf(pos, codeDuplicateKey, "%q says the same as the key in line %d; keep one of them", name, f.words[known.name].Line)
+		d.Errorf(pos, codeDuplicateKey, "%q is another spelling of the key in line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:
 		if known.warned == name {
-			d.warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
-			d.offer(name, known.name)
+			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
+			d.Offer(name, known.name)
 		}
 		f.set(known, pos, value)
 	case s.open:
@@ -91,17 +91,17 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	default:
 		f.unknown = append(f.unknown, name)
 		hint := d.nearKey(name, s)
-		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, hint.text)
-		d.offer(name, hint.certain(name, s.names()))
+		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", Shorten(name), path, hint.Text)
+		d.Offer(name, hint.Certain(name, s.names()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
 
 // nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
 // levels and of other systems are distinguished from misspelt ones.
-func (d *decoder) nearKey(name string, s *section) hint {
+func (d *decoder) nearKey(name string, s *section) Hint {
 	if known, ok := s.find(name, true); ok {
-		return writes(known.name)
+		return Writes(known.name)
 	}
 	if s.below != nil {
 		if _, ok := s.below.find(name, false); ok {
@@ -112,9 +112,9 @@ func (d *decoder) nearKey(name string, s *section) hint {
 	if legacyWord(name) {
 		switch {
 		case s.below != nil:
-			return says("; it is a word of an older form of retry, which has no list; the list says it with when and then")
+			return Says("; it belongs to an older form of retry, which is not a list; in the list, use when and then")
 		case slices.Contains(legacySections, s):
-			return says("; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it")
+			return Says("; it belongs to another older form of retry, and forms cannot be mixed; use the list of policies for all of it")
 		}
 	}
 	if hint, found := d.meantKey(name, s); found {
@@ -125,15 +125,15 @@ func (d *decoder) nearKey(name string, s *section) hint {
 
 // meantKey is the hint to what is meant by a word of another system or another level; false for
 // one that is neither.
-func (d *decoder) meantKey(name string, s *section) (hint, bool) {
-	if found := foreignKey(name, s, nil); found.text() != "" {
+func (d *decoder) meantKey(name string, s *section) (Hint, bool) {
+	if found := foreignKey(name, s, nil); found.Text() != "" {
 		return foreignHint(found), true
 	}
 	if hint, found := otherLevel(name, s, d.sections, false); found {
 		return hint, true
 	}
 	if near := expression.Suggest(name, s.names()); near != "" {
-		return hint{}, false
+		return Hint{}, false
 	}
 	return otherLevel(name, s, d.sections, true)
 }
@@ -146,7 +146,7 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	}
 	for _, earlier := range f.rest {
 		if earlier.name == name {
-			d.errorf(pos, codeDuplicateKey, "%q says the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
+			d.Errorf(pos, codeDuplicateKey, "%q means the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
 			return
 		}
 	}
@@ -165,7 +165,7 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 			return false
 		}
 	}
-	d.errorf(f.pos, codeMissingKey, "%s needs %q, for example %s", path, name, hint)
+	d.Errorf(f.pos, CodeMissingKey, "%s needs %q, for example %s", path, name, hint)
 	return false
 }
 
@@ -175,7 +175,7 @@ func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 		return nil, false
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.errorf(position(n), codeWrongType, "%s must be a list, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a list, not %s", what, describeYAML(n))
 		return nil, false
 	}
 	return n.Content, true
@@ -207,7 +207,7 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 		return values, places
 	}
 	if n.Kind != yaml.MappingNode {
-		d.errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+		d.Errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 		return values, places
 	}
 	for key, value := range yamltree.Pairs(n) {
@@ -223,7 +223,7 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 func (d *decoder) constant(n *yaml.Node) any {
 	yamltree.EachScalar(n, func(n *yaml.Node) {
 		if !d.broken[n] && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
-			d.warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
+			d.Warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
 		}
 	})
 	return d.plain(n)

@@ -43,16 +43,16 @@ func (pb *Playbook) CheckFullRefresh(steps []string) error {
 		outer, _, isWithin := strings.Cut(name, "/")
 		switch runs := pb.Step(outer); {
 		case step != nil && step.Incremental == nil:
-			return fmt.Errorf("step %q has no incremental, so it reads everything in every run%s", name, pb.otherSteps(name))
+			return fmt.Errorf("step %q has no incremental, so it always reads everything%s", name, pb.otherSteps(name))
 		case step != nil:
 		case isWithin && runs != nil && runs.Action != nil && runs.Action.Inline == nil && pb.Resolve(runs.Action).Traits().Plays:
-			return fmt.Errorf("step %q runs the playbook of another file; to read that in full, run the file itself with --full-refresh", outer)
+			return fmt.Errorf("step %q runs the playbook of another file; to read it in full, run that file with --full-refresh", outer)
 		default:
 			return fmt.Errorf("playbook %s has no step %q to read in full%s", pb.Name, name, pb.otherSteps(name))
 		}
-		if sink := of.insertsTwice(step); sink != nil {
-			return fmt.Errorf("step %q reads all rows again, and the sink in line %d would insert those that its table has already; "+
-				"write mode: upsert with a key, or empty the table and forget the state with starter state reset", name, sink.Pos.Line)
+		if sink := of.InsertsTwice(step); sink != nil {
+			return fmt.Errorf("step %q reads all rows again, and the sink in line %d would insert rows that the table already has; "+
+				"use mode: upsert with a key, or empty the table and forget the state with starter state reset", name, sink.Pos.Line)
 		}
 	}
 	if len(steps) != len(slices.Compact(slices.Sorted(slices.Values(steps)))) {
@@ -73,9 +73,9 @@ func (pb *Playbook) otherSteps(name string) string {
 	return "; those that keep a state: " + strings.Join(known, ", ")
 }
 
-// insertsTwice is the first sink of a step that inserts rows again which it has written in an
+// InsertsTwice is the first sink of a step that inserts rows again which it has written in an
 // earlier run, nil for none.
-func (pb *Playbook) insertsTwice(step *Step) *Sink {
+func (pb *Playbook) InsertsTwice(step *Step) *Sink {
 	return pb.intoTable(step.rowSinks(), func(mode string) bool { return mode == "insert" })
 }
 
@@ -84,24 +84,24 @@ func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step)
 
 // InsertingSink is the first of those sinks, nil for none.
 func (pb *Playbook) InsertingSink(step *Step) *Sink {
-	return pb.intoTable(step.successSinks(), keepsRows)
+	return pb.intoTable(step.SuccessSinks(), keepsRows)
 }
 
 // WritesAgain reports whether a sink of a step's calls writes rows once more that come again: one that inserts, or is no
 // table.
 func (pb *Playbook) WritesAgain(step *Step) bool {
-	return slices.ContainsFunc(step.successSinks(), func(sink *Sink) bool {
+	return slices.ContainsFunc(step.SuccessSinks(), func(sink *Sink) bool {
 		if sink.Action == nil {
 			return false
 		}
 		action := pb.Resolve(sink.Action)
-		mode, known := action.mode()
+		mode, known := action.Mode()
 		return !action.writesTable() || !known || mode == "insert"
 	})
 }
 
 // keepsRows reports whether a sink with the mode leaves rows as they are that its table has.
-func keepsRows(mode string) bool { return mode != "upsert" && mode != modeReplace }
+func keepsRows(mode string) bool { return mode != "upsert" && mode != ModeReplace }
 
 // intoTable is the first sink into a table with such a mode, nil for none.
 func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
@@ -110,7 +110,7 @@ func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 			continue
 		}
 		action := pb.Resolve(sink.Action)
-		if mode, known := action.mode(); action.writesTable() && known && is(mode) {
+		if mode, known := action.Mode(); action.writesTable() && known && is(mode) {
 			return sink
 		}
 	}
@@ -121,7 +121,7 @@ func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {
 // take the place of, also one of steps that are written out within a step; nil for none.
 func (pb *Playbook) WritesOnce() *Sink {
 	for _, step := range pb.Steps {
-		if sink := pb.intoTable(step.successSinks(), keepsRows); sink != nil {
+		if sink := pb.intoTable(step.SuccessSinks(), keepsRows); sink != nil {
 			return sink
 		}
 		if step.Action != nil && step.Action.Inline != nil {

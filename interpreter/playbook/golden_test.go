@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -88,11 +89,11 @@ func validate(t *testing.T, path string) (*playbook.Playbook, source.Diagnostics
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	file := source.NewFile(filepath.Base(path), data)
-	options, tools := playbook.CheckOptions{Limits: testLimits, Zone: knownZone, Now: testNow}, testTools
+	options, tools := check.Options{Limits: testLimits, Zone: knownZone, Now: testNow}, testTools
 	if strings.HasPrefix(file.Name, "playbook_") {
 		tools = withPlaybooks
-		options.Files = playbook.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(path), name)) })
+		options.Files = check.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(path), name)) })
 	}
-	pb, found := playbook.Validate(file, tools, options)
+	pb, found := check.Validate(file, tools, options)
 	return pb, found, file.FormatAll(found)
 }

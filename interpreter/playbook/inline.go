@@ -41,17 +41,17 @@ func (pb *Playbook) Source() string {
 	return string(pb.File.Bytes())
 }
 
-// inlined decodes the steps that a call of PlaybookTool has written out.
+// readInlined decodes the steps that a call of PlaybookTool has written out.
 // Expressions in them are those of the playbook that they make, so none is a
 // template of the call.
-func (d *decoder) inlined(field restField) *Playbook {
+func readInlined(d *decoder, field restField) *Playbook {
 	before, used := len(d.unread), len(d.lent.usedHere)
 	inner := &Playbook{
-		File: d.file, Workload: map[string]any{}, WorkloadPos: Words{}, Steps: d.steps(field.value),
+		File: d.File, Workload: map[string]any{}, WorkloadPos: Words{}, Steps: readSteps(d, field.value),
 		inline: &inline{workflow: field.value, older: d.older},
 	}
 	inner.inline.policies = d.usedLists(used)
-	inner.unread = d.unread[before:]
+	inner.Unread = d.unread[before:]
 	inner.secrets = secretSteps(inner.Steps)
 	return inner
 }
@@ -59,14 +59,14 @@ func (d *decoder) inlined(field restField) *Playbook {
 // nameInlined names the playbooks within a playbook after it, and writes them as
 // documents of their own.
 func (pb *Playbook) nameInlined() {
-	for _, call := range pb.actions() {
-		inner := call.action.Inline
+	for _, call := range pb.Actions() {
+		inner := call.Action.Inline
 		if inner == nil {
 			continue
 		}
-		name := call.action.Name
-		if call.step != nil {
-			name = call.step.Name
+		name := call.Action.Name
+		if call.Step != nil {
+			name = call.Step.Name
 		}
 		inner.Name = nameWithin(pb.Name, name)
 		if pb.State != "" && len(inner.KeptStates()) > 0 {
@@ -75,7 +75,7 @@ func (pb *Playbook) nameInlined() {
 		attachStatements(inner)
 		inner.inline.source = inner.inline.document(inner.Name, inner.State)
 		inner.Hash = hash([]byte(inner.inline.source))
-		if workload := call.action.Field(FieldWorkload); workload != nil {
+		if workload := call.Action.Field(FieldWorkload); workload != nil {
 			for _, entry := range workload.Entries {
 				inner.WorkloadPos[entry.Key] = entry.KeyPos
 			}

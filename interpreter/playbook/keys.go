@@ -20,7 +20,7 @@ type key struct {
 	required string
 	nullable bool // without a value the word counts as left out
 	repeats  bool // asks for another attempt; words of then only
-	// stepsOnly words of then are not for the retry of sinks and notices.
+	// StepsOnlyWords words of then are not for the retry of sinks and notices.
 	stepsOnly bool
 	// The rest is filled in by sectionOf.
 	domain domain
@@ -85,6 +85,14 @@ var sections = []*section{
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }
+
+// sectionNamed is the section of that name.
+func sectionNamed(name string) *section {
+	return lists.First(sections, func(s *section) bool { return s.name == name })
+}
+
+// KeysOf are the keys that an author may write in the section of that name.
+func KeysOf(section string) []string { return sectionNamed(section).names() }
 
 // find returns the key that a word stands for.
 func (s *section) find(name string, older bool) (*key, bool) {

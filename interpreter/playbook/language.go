@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -83,27 +84,19 @@ func asWritten(absent any) string {
 	return text
 }
 
-// Name is a name that the language gives a value in expressions.
-type Name struct {
-	Name string
-	Doc  string // what it holds
-	// Where says in words where it is known.
-	Where string
-	// Members are those of the value, nil where they are not fixed.
-	Members []string
-}
+// CallbackWord is a name that only requests of tools have which await an answer:
+// where the answer is to be sent. Elsewhere the name is free.
+const CallbackWord = "callback"
 
-// Names are the names that expressions may use, without those of older forms of retry.
-func Names() []Name {
-	var all []Name
-	for _, w := range words {
-		if w.where == 0 {
-			continue
-		}
-		all = append(all, Name{Name: w.name, Doc: w.doc, Where: w.known, Members: members[w.name]})
-	}
-	return append(all,
-		Name{Name: CallbackWord, Doc: "where the answer to this attempt is to be sent", Where: "in on_start and on_cancel of the tools that await an answer", Members: CallbackMembers},
-		Name{Name: "event", Doc: "what happened to the run", Where: "in notices of the run", Members: members["event"]},
-		Name{Name: "status", Doc: "the status of the run", Where: "in notices of the run"})
-}
+// CallbackMembers are the members of CallbackWord.
+var CallbackMembers = []string{"url", "token", "complete", "fail", "progress", "page"}
+
+// RequestFields are fields that are requests of their own, as http sends them.
+var RequestFields = []string{"on_start", "on_cancel"}
+
+// NoticeNames are names that only notices of the run have. They hide what has the
+// same name elsewhere, and are kept from nobody.
+var NoticeNames = []string{"event", "status"}
+
+// NamePattern is what names of steps, elements and into look like.
+var NamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -69,9 +69,9 @@ type legacy struct {
 // legacyRetry turns an older form into the list of policies. It returns nil
 // where it has reported why that is not possible.
 func (d *decoder) legacyRetry(n *yaml.Node, tool string) *yaml.Node {
-	before := len(d.found.Errors())
+	before := len(d.Found.Errors())
 	policies := d.legacyPolicies(n, tool)
-	if len(d.found.Errors()) > before {
+	if len(d.Found.Errors()) > before {
 		return nil
 	}
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: policies, Line: n.Line, Column: n.Column}
@@ -89,13 +89,13 @@ func (d *decoder) legacyPolicies(n *yaml.Node, tool string) []*yaml.Node {
 		return flatForm.convert(l)
 	case n.Kind == yaml.ScalarNode && tag == "!!int":
 		if v, ok := d.integer(n, "retry"); ok && v < 1 {
-			d.errorf(position(n), codeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; leave retry out for no retries", v)
+			d.Errorf(position(n), CodeBounds, "retry as a number counts attempts, so it must be at least 1, not %d; for no retries, remove retry", v)
 			return nil
 		}
 		l.values = map[string]*yaml.Node{"max_attempts": n}
 		return flatForm.convert(l)
 	}
-	d.errorf(position(n), codeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
+	d.Errorf(position(n), codeWrongType, "retry must be a list of policies, not %s; write - {when: \"{{ error is defined }}\", then: {max_attempts: 3}}", describeYAML(n))
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (l *legacy) convertMap() []*yaml.Node {
 	found, word := formOf(n)
 	if len(found) > 1 {
 		first, second := word[found[0]], word[found[1]]
-		l.errorf(position(second), codeConflict, "%q and %q are words of two older forms of retry, of %s and of %s; keep the words of one, or write the list",
+		l.Errorf(position(second), CodeConflict, "%q and %q belong to two older forms of retry, %s and %s; use one form, or write the list",
 			first.Value, second.Value, found[0].name, found[1].name)
 		return nil
 	}
@@ -121,12 +121,12 @@ func (l *legacy) convertMap() []*yaml.Node {
 func (l *legacy) mixed() bool {
 	keys := yamltree.Keys(l.node)
 	if keys["then"] != nil {
-		l.errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
+		l.Errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true
 	}
 	for key := range yamltree.Pairs(l.node) {
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
-			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+			l.Errorf(position(key), CodeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
 			return true
 		}
@@ -147,9 +147,9 @@ func legacyWord(word string) bool {
 
 // read takes the words of a form, false where there are others.
 func (l *legacy) read(n *yaml.Node, f *form) bool {
-	before := len(l.found)
+	before := len(l.Found)
 	fields, ok := l.fields(n, f.section, "retry in "+f.name)
-	if !ok || len(l.found) > before {
+	if !ok || len(l.Found) > before {
 		return false
 	}
 	l.index(n, f.section, fields)
@@ -266,15 +266,15 @@ func (l *legacy) mapping(content ...*yaml.Node) *yaml.Node {
 
 // deprecated warns of an older form and shows the list to write.
 func (d *decoder) deprecated(n, list *yaml.Node) {
-	d.found = append(d.found, source.Diagnostic{
-		File: d.file.Name, Pos: position(n), Code: CodeLegacyRetry, Severity: source.Warning,
+	d.Found = append(d.Found, source.Diagnostic{
+		File: d.File.Name, Pos: position(n), Code: CodeLegacyRetry, Severity: source.Warning,
 		Message: legacyMessage(n, list), Note: printRetry(list),
 	})
 }
 
 func legacyMessage(n, list *yaml.Node) string {
 	if len(list.Content) == 0 && n.Kind == yaml.ScalarNode {
-		return "retry: false is an older form; leave retry out for no retries"
+		return "retry: false is an older form; for no retries, remove retry"
 	}
 	return "this is an older form of retry; write it as a list of policies, or let starter migrate do so"
 }

@@ -23,27 +23,27 @@ const (
 // What is known about names after a success, and after a failure with and
 // without an answer.
 var (
-	successFacts = map[string]expression.Fact{
+	SuccessFacts = map[string]expression.Fact{
 		"error": expression.FactNil, "success": expression.FactTrue, "status_code": expression.FactBetween(100, 399),
 	}
-	failureFacts = map[string]expression.Fact{
+	FailureFacts = map[string]expression.Fact{
 		"error": expression.FactDefined, "success": expression.FactFalse, "status_code": expression.FactBetween(400, 599),
 		"response": expression.FactNil, "data": expression.FactNil, "page": expression.FactNil,
 	}
-	noAnswerFacts = map[string]expression.Fact{
+	NoAnswerFacts = map[string]expression.Fact{
 		"error": expression.FactDefined, "success": expression.FactFalse, "status_code": expression.FactNil,
 		"response": expression.FactNil, "data": expression.FactNil, "page": expression.FactNil,
 	}
 )
 
-// failuresOnly reports whether a condition can only be true after a failure.
-func failuresOnly(p *expression.Program) bool {
-	return p.Assume(successFacts) == expression.AlwaysFalse
+// FailuresOnly reports whether a condition can only be true after a failure.
+func FailuresOnly(p *expression.Program) bool {
+	return p.Assume(SuccessFacts) == expression.AlwaysFalse
 }
 
-// successesOnly is the same for successes.
-func successesOnly(p *expression.Program) bool {
-	return p.Assume(failureFacts) == expression.AlwaysFalse && p.Assume(noAnswerFacts) == expression.AlwaysFalse
+// SuccessesOnly is the same for successes.
+func SuccessesOnly(p *expression.Program) bool {
+	return p.Assume(FailureFacts) == expression.AlwaysFalse && p.Assume(NoAnswerFacts) == expression.AlwaysFalse
 }
 
 // origin is the scalar that a condition was rewritten from.
@@ -67,7 +67,7 @@ func (p *policyDraft) conditions(first, second, fallback string, o occasion) {
 	one, other := p.values[first], p.values[second]
 	switch {
 	case one != nil && other != nil:
-		p.errorf(position(p.keys[second]), codeConflict, "%q says the same as %q in line %d; keep one of them",
+		p.Errorf(position(p.keys[second]), CodeConflict, "%q means the same as %q in line %d; keep one of them",
 			second, first, p.keys[first].Line)
 	case one == nil && other == nil:
 		p.when = p.condition(fallback, "")
@@ -121,9 +121,9 @@ func (d *decoder) listConditionOf(n *yaml.Node, o occasion, names *pageNames) *y
 // beforeCondition restricts a condition to the outcomes of its form.
 func beforeCondition(program *expression.Program, o occasion) string {
 	switch {
-	case o == afterFailure && !failuresOnly(program):
+	case o == afterFailure && !FailuresOnly(program):
 		return "error is defined and ("
-	case o == afterSuccess && !successesOnly(program):
+	case o == afterSuccess && !SuccessesOnly(program):
 		return "error is not defined and ("
 	}
 	return ""
@@ -132,9 +132,9 @@ func beforeCondition(program *expression.Program, o occasion) string {
 // statusWord is what status_code is called in the list.
 func statusWord(program *expression.Program, o occasion) string {
 	switch {
-	case o == afterFailure, o == anyOutcome && failuresOnly(program):
+	case o == afterFailure, o == anyOutcome && FailuresOnly(program):
 		return "error.status"
-	case o == afterSuccess, successesOnly(program):
+	case o == afterSuccess, SuccessesOnly(program):
 		return "this.meta.status"
 	}
 	return "(error.status or this.meta.status)"

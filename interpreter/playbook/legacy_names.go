@@ -6,9 +6,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// dataWord is what older playbooks call the result in sinks, vars and next,
+// DataWord is what older playbooks call the result in sinks, vars and next,
 // and the page in next_call. The list knows it in no place.
-const dataWord = "data"
+const DataWord = "data"
 
 // OlderName is one use of a name that is called otherwise now.
 type OlderName struct {
@@ -21,8 +21,8 @@ type OlderName struct {
 // OlderNames are the uses of data that have another name now, in the order of
 // the file.
 func (pb *Playbook) OlderNames() []OlderName {
-	_, isKey := pb.Workload[dataWord]
-	if _, handed := pb.WorkloadPos[dataWord]; isKey || handed {
+	_, isKey := pb.Workload[DataWord]
+	if _, handed := pb.WorkloadPos[DataWord]; isKey || handed {
 		return nil // which may be meant
 	}
 	seen := map[source.Position]bool{} // of values that aliases repeat
@@ -30,22 +30,22 @@ func (pb *Playbook) OlderNames() []OlderName {
 	look := func(newer string, nodes ...*Node) {
 		for _, node := range nodes {
 			for scalar, ref := range node.ScalarRefs() {
-				if ref.Root != dataWord || scalar.origin != nil {
+				if ref.Root != DataWord || scalar.origin != nil {
 					continue
 				}
 				if pos := scalar.Position(ref.Offset); !seen[pos] {
 					seen[pos] = true
-					names = append(names, OlderName{pos, dataWord, newer, scalar.Pos, ref.Offset})
+					names = append(names, OlderName{pos, DataWord, newer, scalar.Pos, ref.Offset})
 				}
 			}
 		}
 	}
-	for _, call := range pb.actions() {
-		if call.sink != nil {
-			look("result", append(entryValues(call.action.Fields), call.action.Args)...)
+	for _, call := range pb.Actions() {
+		if call.Sink != nil {
+			look("result", append(entryValues(call.Action.Fields), call.Action.Args)...)
 		}
-		if call.action.Inline != nil {
-			names = append(names, call.action.Inline.OlderNames()...)
+		if call.Action.Inline != nil {
+			names = append(names, call.Action.Inline.OlderNames()...)
 		}
 	}
 	for _, step := range pb.Steps {
@@ -56,7 +56,7 @@ func (pb *Playbook) OlderNames() []OlderName {
 				look("result", target.Args)
 			}
 		}
-		for next := range step.nextCalls() {
+		for next := range step.NextCalls() {
 			look("response", next.Nodes()...)
 		}
 	}

@@ -73,19 +73,19 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 		delete(f.words, "loop")
 	}
 	if beside, ok := f.words["retry"]; ok {
-		d.errorf(position(p.Key), codeConflict,
+		d.Errorf(position(p.Key), CodeConflict,
 			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
 		return
 	}
-	before := len(d.found)
+	before := len(d.Found)
 	list := d.pagesList(p.Value, literalTool(step.Action))
 	if list == nil {
 		return
 	}
-	step.Retry = d.policies(list, step.Name+".retry")
-	if !d.found[before:].HasErrors() {
-		d.found = append(d.found, source.Diagnostic{
-			File: d.file.Name, Pos: position(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
+	step.Retry = readPolicies(d, list, step.Name+".retry")
+	if !d.Found[before:].HasErrors() {
+		d.Found = append(d.Found, source.Diagnostic{
+			File: d.File.Name, Pos: position(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
 			Message: "loop.pagination is an older form of retry; write it as a list of policies, or let starter migrate do so",
 			Note:    printRetry(list),
 		})
@@ -129,7 +129,7 @@ func (l *legacy) pages() *yaml.Node {
 	if n := l.values["max_iterations"]; n == nil {
 		p.maxAttempts(defaultMaxIterations, "")
 	} else if v, ok := l.integer(n, "max_iterations"); ok && v < 1 {
-		l.errorf(position(n), codeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
+		l.Errorf(position(n), CodeBounds, "max_iterations must be at least 1, not %d: it counts pages", v)
 	} else if ok {
 		p.rename("max_iterations", "max_attempts")
 	}
@@ -146,7 +146,7 @@ func (p *policyDraft) collectPages(names *pageNames) {
 	switch n := p.values["merge_strategy"]; {
 	case n == nil:
 	case n.Kind == yaml.ScalarNode && n.Value == "extend":
-		p.errorf(position(n), CodeLegacyRetry,
+		p.Errorf(position(n), CodeLegacyRetry,
 			"merge_strategy: extend also flattens lists inside of the list, which collect does not; write append, which is the same where rows are no lists")
 	default:
 		strategy = p.oneOf(n, "merge_strategy", "append", "collect", "replace")
@@ -220,7 +220,7 @@ func (l *legacy) pageNames() *pageNames {
 		yamltree.EachScalar(l.values[word], func(n *yaml.Node) {
 			for _, ref := range scalarRefs(n) {
 				if ref.Root == "response" {
-					key, ok := pathKey(ref.Path, 0)
+					key, ok := PathKey(ref.Path, 0)
 					uses, wrapped = uses+1, wrapped && ok && key == "data"
 				}
 			}

@@ -24,7 +24,7 @@ func OlderRetry(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 // OlderPages is OlderRetry for the value of a loop.pagination.
 func OlderPages(file *source.File, value *yaml.Node, tool string) *yaml.Node {
 	d := olderDecoder(file)
-	if list := d.pagesList(value, tool); !d.found.HasErrors() {
+	if list := d.pagesList(value, tool); !d.Found.HasErrors() {
 		return list
 	}
 	return nil
@@ -60,7 +60,7 @@ func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 }
 
 func olderDecoder(file *source.File) *decoder {
-	return &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, older: true}
+	return &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
 // Spelling looks a word up in one of Sections, by the name of that. It gives how the word is

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -139,7 +140,7 @@ func cost(text string) time.Duration {
 	runtime.GC()
 	began := threadTime()
 	file := source.NewFile("x.yaml", []byte(text))
-	_, found := playbook.Validate(file, testTools, playbook.CheckOptions{Limits: testLimits})
+	_, found := check.Validate(file, testTools, check.Options{Limits: testLimits})
 	_ = file.FormatFirst(found, playbook.MaxShown)
 	return threadTime() - began
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -33,7 +33,7 @@ func TestMistakes(t *testing.T) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		file := source.NewFile(filepath.Base(path), data)
-		_, found := playbook.Validate(file, withPlaybooks, playbook.CheckOptions{Limits: testLimits, Zone: knownZone, Now: testNow})
+		_, found := check.Validate(file, withPlaybooks, check.Options{Limits: testLimits, Zone: knownZone, Now: testNow})
 		text := file.FormatAll(found)
 		out := strings.TrimSuffix(path, ".yaml") + ".out"
 		if *update {

@@ -19,7 +19,7 @@ type Playbook struct {
 	Description string
 	Labels      map[string]string
 	Triggers    []*Trigger
-	names       []headName     // metadata.name and the names of labels
+	names       []HeadName     // metadata.name and the names of labels
 	Schedule    *Schedule      // nil: none
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
@@ -44,9 +44,9 @@ type Playbook struct {
 	lent []*lentList
 	// inline is set for a playbook that is within another one.
 	inline *inline
-	// unread are the texts below keys that no section has. They may be names
+	// Unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
-	unread []string
+	Unread []string
 }
 
 // Trigger says whose signed deliveries start runs of the playbook.
@@ -68,10 +68,10 @@ type Trigger struct {
 	ID        []string // leads to the name of a delivery in its body; nil: it is known by its body
 }
 
-// headName is a name of metadata, and where it is.
-type headName struct {
-	what, name string
-	pos        source.Position
+// HeadName is a name of metadata, and where it is.
+type HeadName struct {
+	What, Name string
+	Pos        source.Position
 }
 
 // Words holds the place of every key that the author wrote in a map, for
@@ -84,8 +84,8 @@ func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 // first is the first of some words that the author wrote, "" for none.
 func (w Words) first(some []string) string { return lists.First(some, w.Has) }
 
-// at is the word's place, or fallback where it was not written.
-func (w Words) at(word string, fallback source.Position) source.Position {
+// Place is the word's place, or fallback where it was not written.
+func (w Words) Place(word string, fallback source.Position) source.Position {
 	if pos, ok := w[word]; ok {
 		return pos
 	}
@@ -126,6 +126,8 @@ type Action struct {
 	// Idempotency is operation, attempt, none or "" (the tool's default).
 	Idempotency string
 	Retry       []*Policy // sinks only: failure policies
+	// OwnRetry says that a sink has a retry of its own, which may be none.
+	OwnRetry bool
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
 	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
@@ -171,25 +173,6 @@ func (a *Action) Field(name string) *Node {
 	return nil
 }
 
-// urls are the fields that are rendered as URLs: its own, and those of requests
-// among its fields.
-func (a *Action) urls() []*Node {
-	var urls []*Node
-	if url := a.Field("url"); url != nil {
-		urls = append(urls, url)
-	}
-	for _, name := range RequestFields {
-		if request := a.Field(name); request != nil {
-			for _, entry := range request.Entries {
-				if entry.Key == "url" {
-					urls = append(urls, entry.Value)
-				}
-			}
-		}
-	}
-	return urls
-}
-
 // Sink is an action that writes a result away.
 type Sink struct {
 	Action *Action
@@ -231,7 +214,7 @@ type Loop struct {
 // about autoChildren of them, each of at most maxAutoBatch iterations. What iterations give shares
 // what a batch may give; where nothing is kept of it, a child of a long loop has more of them, as a
 // child costs a server as much as hundreds of iterations: about longLoopChildren children, of at most
-// maxBatch.
+// MaxBatch.
 const (
 	shownAlone       = 100
 	autoChildren     = 40
@@ -251,7 +234,7 @@ func (l *Loop) BatchOf(n int) int {
 	}
 	batch := min((n+autoChildren-1)/autoChildren, maxAutoBatch)
 	if l.StatsOnly {
-		batch = max(batch, min(n/longLoopChildren, maxBatch))
+		batch = max(batch, min(n/longLoopChildren, MaxBatch))
 	}
 	return batch
 }
@@ -445,20 +428,22 @@ type Node struct {
 	// statement is the parsed SQL of a statement field, nil elsewhere.
 	statement *statement.Statement
 
-	kind     nodeKind
+	Kind     NodeKind
 	constant bool         // Value holds all of it
 	file     *source.File // with style, where the runes of Raw are; nil in tests
 	style    source.Style
 	origin   *origin // what Raw was rewritten from, nil if it is in the file
 }
 
-type nodeKind uint8
+// NodeKind says what a node is.
+type NodeKind uint8
 
+// The kinds of nodes.
 const (
-	constantNode nodeKind = iota
-	templateNode
-	listNode
-	mapNode
+	ConstantNode NodeKind = iota
+	TemplateNode
+	ListNode
+	MapNode
 )
 
 // Step finds a step by name, nil if there is none.
@@ -501,3 +486,12 @@ const (
 	// DefaultInto is the name of what was collected.
 	DefaultInto = "pages"
 )
+
+// HeadNames are the names of metadata, and where they are.
+func (pb *Playbook) HeadNames() []HeadName { return pb.names }
+
+// FieldProblems are what decoding found in the values of fields, by field.
+func (a *Action) FieldProblems() map[string]source.Diagnostics { return a.problems }
+
+// Spelt are the words of an older form that words of then come from, by these.
+func (t *Then) Spelt() map[string]string { return t.spelt }

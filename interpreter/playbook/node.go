@@ -171,13 +171,16 @@ func (n *Node) Position(offset int) source.Position {
 	if n.file == nil {
 		return n.Pos
 	}
-	places := n.positions()
+	places := n.Positions()
 	return places[min(max(offset, 0), len(places)-1)]
 }
 
-// positions are the places in the file of the runes of Raw, and of its end. Those
+// File is where the node is written, nil for one that is in no file.
+func (n *Node) File() *source.File { return n.file }
+
+// Positions are the places in the file of the runes of Raw, and of its end. Those
 // of a condition of an older form of retry are where it was written.
-func (n *Node) positions() []source.Position {
+func (n *Node) Positions() []source.Position {
 	if n.origin == nil {
 		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
 	}
@@ -196,4 +199,12 @@ func (n *Node) Get(key string) *Node {
 		}
 	}
 	return nil
+}
+
+// Program is a condition's expression, false where there is none.
+func (n *Node) Program() (*expression.Program, bool) {
+	if n == nil || n.Template == nil {
+		return nil, false
+	}
+	return n.Template.Single()
 }

@@ -21,9 +21,9 @@ const MaxFileBytes = 1 << 20
 // parse reads the file as one YAML document and returns its root. Without one
 // it has reported why.
 func (d *decoder) parse() *yaml.Node {
-	data := d.file.Bytes()
+	data := d.File.Bytes()
 	if len(data) > MaxFileBytes {
-		d.errorf(source.Position{Line: 1, Column: 1}, codeTooLarge,
+		d.Errorf(source.Position{Line: 1, Column: 1}, CodeTooLarge,
 			"the file has %d bytes; a playbook may have %d (1 MiB)", len(data), MaxFileBytes)
 		return nil
 	}
@@ -33,8 +33,8 @@ func (d *decoder) parse() *yaml.Node {
 	root, err := yamltree.Parse(data)
 	switch {
 	case errors.Is(err, io.EOF), err == nil && isEmpty(root):
-		d.errorf(source.Position{Line: 1, Column: 1}, codeEmpty,
-			"the file holds nothing; a playbook begins with apiVersion: %s and kind: Playbook", Version)
+		d.Errorf(source.Position{Line: 1, Column: 1}, codeEmpty,
+			"the file is empty; a playbook starts with apiVersion: %s and kind: Playbook", Version)
 	case errors.Is(err, yamltree.ErrSeveralDocuments):
 		d.severalDocuments()
 	case err != nil:
@@ -54,15 +54,15 @@ func isEmpty(root *yaml.Node) bool {
 func (d *decoder) readable(data []byte) bool {
 	pos := source.Position{Line: 1, Column: 1}
 	valid := utf8.Valid(data)
-	for n := 1; n <= d.file.Lines(); n++ {
+	for n := 1; n <= d.File.Lines(); n++ {
 		pos.Line, pos.Column = n, 1
-		for _, r := range d.file.Line(n) {
+		for _, r := range d.File.Line(n) {
 			if r == utf8.RuneError && !valid {
-				d.errorf(pos, codeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
+				d.Errorf(pos, codeEncoding, "the file is not UTF-8 text here; save it as UTF-8")
 				return false
 			}
 			if r < ' ' && r != '\t' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
-				d.errorf(pos, codeEncoding, "the character U+%04X is not allowed in YAML; write it in double quotes as \"\\x%02X\"", r, r)
+				d.Errorf(pos, codeEncoding, "the character U+%04X is not allowed in YAML; write it in double quotes as \"\\x%02X\"", r, r)
 				return false
 			}
 			pos.Column++
@@ -73,16 +73,16 @@ func (d *decoder) readable(data []byte) bool {
 
 func (d *decoder) severalDocuments() {
 	line, seen := 1, false
-	for n := 1; n <= d.file.Lines(); n++ {
-		text := d.file.Line(n)
+	for n := 1; n <= d.File.Lines(); n++ {
+		text := d.File.Line(n)
 		if strings.HasPrefix(text, "---") && seen {
 			line = n
 			break
 		}
 		seen = seen || strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "#")
 	}
-	d.errorf(source.Position{Line: line, Column: 1}, codeSeveralDocuments,
-		"a file holds one playbook; put the document that begins here into a file of its own")
+	d.Errorf(source.Position{Line: line, Column: 1}, codeSeveralDocuments,
+		"a file holds one playbook; move the document that starts here to a separate file")
 }
 
 var (
@@ -114,24 +114,24 @@ func (d *decoder) syntaxError(err error) {
 		line = d.lineOfMistake(line)
 	}
 	if strings.HasPrefix(message, "did not find expected ','") {
-		message += " in the list or map in brackets that begins here"
+		message += " in the list or map in brackets that starts here"
 	}
-	text := d.file.Line(line)
+	text := d.File.Line(line)
 	column := len([]rune(text)) - len([]rune(strings.TrimLeft(text, " \t"))) + 1
 	switch {
 	case indentation.MatchString(text):
 		before := strings.IndexByte(text, '\t')
-		d.errorf(source.Position{Line: line, Column: before + 1}, codeTabIndentation,
-			"YAML is indented with spaces, not with tabs; replace the tab by spaces")
+		d.Errorf(source.Position{Line: line, Column: before + 1}, codeTabIndentation,
+			"YAML is indented with spaces, not tabs; replace the tab with spaces")
 	case unquoted.MatchString(text):
 		d.unquotedLine(line, text)
 	default:
-		if tight, at, hint := writtenTight(d.file.Line, line); tight > 0 {
-			d.errorf(source.Position{Line: tight, Column: at}, codeYAMLSyntax, "this is not YAML: an entry of a list is not set apart from its dash%s", hint)
+		if tight, at, hint := writtenTight(d.File.Line, line); tight > 0 {
+			d.Errorf(source.Position{Line: tight, Column: at}, codeYAMLSyntax, "this is not YAML: a list entry needs a space after its dash%s", hint)
 			return
 		}
 		at, hint := syntaxHint(message, text)
-		d.errorf(source.Position{Line: line, Column: max(at, column)}, codeYAMLSyntax, "this is not YAML: %s%s", message, hint)
+		d.Errorf(source.Position{Line: line, Column: max(at, column)}, codeYAMLSyntax, "this is not YAML: %s%s", message, hint)
 	}
 }
 
@@ -145,14 +145,14 @@ func (d *decoder) unquotedLine(line int, text string) {
 func (d *decoder) unknownAnchor(name string) {
 	place := regexp.MustCompile(`(?:^|[\s,\[{:?-])(\*` + regexp.QuoteMeta(name) + `)(?:$|[\s,\]}:])`)
 	pos := source.Position{Line: 1, Column: 1}
-	for n := 1; n <= d.file.Lines(); n++ {
-		text := d.file.Line(n)
+	for n := 1; n <= d.File.Lines(); n++ {
+		text := d.File.Line(n)
 		if at := place.FindStringSubmatchIndex(text); at != nil {
 			pos = source.Position{Line: n, Column: utf8.RuneCountInString(text[:at[2]]) + 1}
 			break
 		}
 	}
-	d.errorf(pos, codeYAMLSyntax,
+	d.Errorf(pos, codeYAMLSyntax,
 		"the alias *%s has no anchor &%s above it; text that begins with * must be quoted", name, name)
 }
 
@@ -160,11 +160,11 @@ func (d *decoder) unknownAnchor(name string) {
 // the longest beginning that still is. given is the parser's line, which is
 // kept where the search would take too long.
 func (d *decoder) lineOfMistake(given int) int {
-	data := d.file.Bytes()
+	data := d.File.Bytes()
 	last := linesRead(data)
 	const mostBytes = 4 << 20 // of parsing, well below a second
 	for spent, line := 0, last; line >= 1; line-- {
-		beginning := d.file.Until(line)
+		beginning := d.File.Until(line)
 		spent += len(beginning)
 		if spent > mostBytes {
 			return given
@@ -178,12 +178,12 @@ func (d *decoder) lineOfMistake(given int) int {
 
 // nextText is the first line from n on that holds more than a comment.
 func (d *decoder) nextText(n int) int {
-	for line := n; line <= d.file.Lines(); line++ {
-		if text := strings.TrimSpace(d.file.Line(line)); text != "" && !strings.HasPrefix(text, "#") {
+	for line := n; line <= d.File.Lines(); line++ {
+		if text := strings.TrimSpace(d.File.Line(line)); text != "" && !strings.HasPrefix(text, "#") {
 			return line
 		}
 	}
-	return min(n, d.file.Lines())
+	return min(n, d.File.Lines())
 }
 
 // linesRead is how many lines the YAML parser takes before it fails.
@@ -217,4 +217,62 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	n = copy(p, r.data[:n])
 	r.data = r.data[n:]
 	return n, nil
+}
+
+var secondColon = regexp.MustCompile(`^\s*(?:- +)*[^\s:#"'{\[][^:#"'{\[]*: +[^"'{\[|>].*?(: )`)
+
+var (
+	tightDash   = regexp.MustCompile(`^\s*(-[A-Za-z_][\w-]*: )`)
+	inBrackets  = regexp.MustCompile(`[{\[,].*?:\s+(\$[^\s,}'"]*\[[^\s,}'"]*)`)
+	bracketHint = `; in {…} and […] of YAML, text with [, ], {, } or a comma in it must be quoted`
+)
+
+// writtenTight finds a line that is a list's entry without the space behind its dash, at
+// the line that a message names or directly above it.
+func writtenTight(text func(int) string, line int) (tight, column int, hint string) {
+	for _, n := range []int{line, line - 1} {
+		if n < 1 {
+			continue
+		}
+		if at := tightDash.FindStringSubmatchIndex(text(n)); at != nil {
+			entry := strings.TrimSpace(text(n)[at[2]:at[3]])
+			return n, at[2] + 1, "; a dash needs a space after it: - " + strings.TrimPrefix(entry, "-")
+		}
+	}
+	return 0, 0, ""
+}
+
+// pathInBrackets finds a JSONPath within brackets of YAML, which end it early.
+func pathInBrackets(text string) (column int, hint string) {
+	at := inBrackets.FindStringSubmatchIndex(text)
+	if at == nil {
+		return 0, ""
+	}
+	hint = bracketHint
+	if plain, ok := plainPath(text[at[2]:at[3]]); ok {
+		hint += "; a path is dotted: write path: " + plain
+	}
+	return utf8.RuneCountInString(text[:at[2]]) + 1, hint
+}
+
+// syntaxHint says what usually lies behind a message of the YAML parser, and in
+// which column of the line it does; 0 where the column is not known.
+func syntaxHint(message, text string) (column int, hint string) {
+	if column, hint := pathInBrackets(text); column > 0 {
+		return column, hint
+	}
+	switch {
+	case strings.HasPrefix(message, "mapping values are not allowed"):
+		if at := secondColon.FindStringSubmatchIndex(text); at != nil {
+			return utf8.RuneCountInString(text[:at[2]]) + 1, `; text with ": " in it must be quoted`
+		}
+		return 0, "; a key belongs in the same column as the key before it, or the line above lacks its colon"
+	case strings.HasPrefix(message, "found unexpected end of stream"):
+		return 0, "; this quote is never closed"
+	case strings.HasPrefix(message, "found character that cannot start any token"):
+		return 0, "; text that begins with @, ` or % must be quoted"
+	case strings.HasPrefix(message, "did not find expected '-' indicator"):
+		return 0, "; the keys of an entry start in the same column, after its dash"
+	}
+	return 0, ""
 }

@@ -2,6 +2,8 @@ package playbook
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -13,41 +15,41 @@ import (
 // Codes of the problems that decoding reports. Each is an anchor of
 // docs/reference/diagnostics.md.
 var (
-	codeAliasCycle         = code("alias-cycle", "a YAML alias is inside of what it repeats")
-	codeBadName            = code("bad-name", "a name is empty, too long, or has characters that names must not have")
-	codeBadNumber          = code("bad-number", "a number is infinite, no number, or too large")
-	codeConflict           = code("conflicting-keys", "two keys of a map exclude each other")
-	codeDollarBraces       = code("dollar-braces", "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)")
-	codeDuplicateKey       = code("duplicate-key", "a key occurs twice in a map, or beside another spelling of it")
+	codeAliasCycle         = code("alias-cycle", "a YAML alias is inside its own anchor")
+	CodeBadName            = code("bad-name", "a name is empty, too long, or has characters that are not allowed in names")
+	codeBadNumber          = code("bad-number", "a number is infinite, not a number, or too large")
+	CodeConflict           = code("conflicting-keys", "two keys of a map exclude each other")
+	codeDollarBraces       = code("dollar-braces", "a template has a $ in front of it, as in GitHub Actions; the $ stays as text (warning)")
+	codeDuplicateKey       = code("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")
 	codeEmpty              = code("empty", "the file, the workflow or an entry is empty")
 	codeEncoding           = code("encoding", "the file is not UTF-8 text")
-	CodeLegacyRetry        = code("legacy-retry", "`retry` has an older form; the list to write is shown (warning)")
-	codeLegacyWord         = code("legacy-word", "a word has an older name (warning)")
+	CodeLegacyRetry        = code("legacy-retry", "`retry` has an older form; the message shows the current one (warning)")
+	codeLegacyWord         = code("legacy-word", "a key has an older name (warning)")
 	codeMergeKey           = code("merge-key", "the YAML merge key << is not accepted")
-	codeMissingKey         = code("missing-key", "a key is missing")
-	CodeNotMigrated        = code("not-migrated", "`starter migrate` leaves something as it is, to be rewritten by hand")
-	codeOtherLanguage      = code("other-language", "`apiVersion` names another language, of which nothing is checked")
-	codePath               = code("path", "the path of collect cannot be read")
+	CodeMissingKey         = code("missing-key", "a key is missing")
+	CodeNotMigrated        = code("not-migrated", "`starter migrate` cannot rewrite something; rewrite it by hand")
+	codeOtherLanguage      = code("other-language", "`apiVersion` names another language, so the file is not checked")
+	codePath               = code("path", "the path of collect is invalid")
 	codeSeveralDocuments   = code("several-documents", "the file holds more than one YAML document")
 	codeTabIndentation     = code("tab-indentation", "a line is indented with tabs, which YAML does not allow")
-	codeTemplateNotAllowed = code("template-not-allowed", "a template is where the value must be known before the run")
+	codeTemplateNotAllowed = code("template-not-allowed", "a template is used where the value must be known before the run")
 	codeTooDeep            = code("too-deep", "maps and lists are nested too deeply")
-	codeTooLarge           = code("too-large", "an expression, statement or playbook is beyond a limit of size")
+	CodeTooLarge           = code("too-large", "an expression, statement or playbook is too large")
 	codeTooManyAliases     = code("too-many-aliases", "YAML aliases repeat too much")
 	codeTooManySteps       = code("too-many-steps", "the workflow has too many steps")
 	codeUnknownPolicies    = code("unknown-policies", "`use` names a list that `policies` does not have")
 	codeCircularUse        = code("circular-use", "a list of policies uses itself")
-	codeUnknownKey         = code("unknown-key", "a section has no such key")
-	codeUnquotedTemplate   = code("unquoted-template", "a template without quotes, which YAML reads as a map")
-	codeWrongType          = code("wrong-type", "a value is of the wrong type")
-	codeWrongValue         = code("wrong-value", "a value is none of those accepted")
+	CodeUnknownKey         = code("unknown-key", "a section has no such key")
+	codeUnquotedTemplate   = code("unquoted-template", "a template has no quotes, so YAML reads it as a map")
+	codeWrongType          = code("wrong-type", "a value has the wrong type")
+	CodeWrongValue         = code("wrong-value", "a value is not one of the accepted values")
 	codeYAMLSyntax         = code("yaml-syntax", "the file is not YAML")
-	codeYAMLTag            = code("yaml-tag", "a YAML tag or type that playbooks do not have")
+	codeYAMLTag            = code("yaml-tag", "a YAML tag or type is not supported in playbooks")
 )
 
 // decoder carries what the sections share. It lives for one file.
 type decoder struct {
-	problems
+	Problems
 
 	older bool // noetl.io/v1
 	// sections are those of the language. The decoder has them, as what reads a
@@ -70,85 +72,88 @@ type scalarOrigin struct {
 	style  source.Style
 }
 
-// problems are what was found in a file.
-type problems struct {
-	file  *source.File
-	found source.Diagnostics
+// Problems are what was found in a file.
+type Problems struct {
+	File  *source.File
+	Found source.Diagnostics
 }
 
-func (p *problems) errorf(pos source.Position, code, format string, args ...any) {
-	p.add(source.Error, pos, code, fmt.Sprintf(format, args...))
+// Errorf adds an error.
+func (p *Problems) Errorf(pos source.Position, code, format string, args ...any) {
+	p.Add(source.Error, pos, code, fmt.Sprintf(format, args...))
 }
 
-func (p *problems) warnf(pos source.Position, code, format string, args ...any) {
-	p.add(source.Warning, pos, code, fmt.Sprintf(format, args...))
+// Warnf adds a warning.
+func (p *Problems) Warnf(pos source.Position, code, format string, args ...any) {
+	p.Add(source.Warning, pos, code, fmt.Sprintf(format, args...))
 }
 
-func (p *problems) add(severity source.Severity, pos source.Position, code, message string) {
-	p.found = append(p.found, source.Diagnostic{
-		File: p.file.Name, Pos: pos, Code: code, Message: message, Severity: severity,
+// Add adds a problem of a severity.
+func (p *Problems) Add(severity source.Severity, pos source.Position, code, message string) {
+	p.Found = append(p.Found, source.Diagnostic{
+		File: p.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
 }
 
-// offer gives the last problem a fix: a text that is at its place, and what to write instead.
+// Offer gives the last problem a fix: a text that is at its place, and what to write instead.
 // An empty text is none.
-func (p *problems) offer(written, instead string) {
+func (p *Problems) Offer(written, instead string) {
 	if instead != "" && written != instead {
-		p.found[len(p.found)-1].Fix = source.Fix{Old: written, New: instead}
+		p.Found[len(p.Found)-1].Fix = source.Fix{Old: written, New: instead}
 	}
 }
 
-// hint completes a message about a word that is not known.
-type hint struct {
-	text string
-	// word is what to write instead for sure, "" where the text leaves a choice. resembles says
+// Hint completes a message about a word that is not known.
+type Hint struct {
+	Text string
+	// Word is what to write instead for sure, "" where the text leaves a choice. resembles says
 	// that the text names what the word resembles, which is sure where nothing else comes near.
-	word      string
+	Word      string
 	resembles bool
 }
 
-// says is a hint that explains, and names no word to write in place of the unknown one.
-func says(text string) hint { return hint{text: text} }
+// Says is a hint that explains, and names no word to write in place of the unknown one.
+func Says(text string) Hint { return Hint{Text: text} }
 
-// writes is a hint that the present version of the language has another word.
-func writes(word string) hint {
-	return hint{text: "; " + Version + " writes " + quote(word), word: named(word)}
+// Writes is a hint that the present version of the language has another word.
+func Writes(word string) Hint {
+	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: named(word)}
 }
 
-// meant is a hint that asks whether a word was meant which the unknown one resembles.
-func meant(word string) hint {
-	return hint{text: "; did you mean " + quote(word) + "?", resembles: true}
+// DidYouMean is a hint that asks whether a word was meant which the unknown one resembles.
+func DidYouMean(word string) Hint {
+	return Hint{Text: "; did you mean " + Quote(word) + "?", resembles: true}
 }
 
 // foreignHint is the hint to what is written in place of a word of another system.
-func foreignHint(of foreignWord) hint { return hint{text: "; " + of.text(), word: of.word} }
+func foreignHint(of ForeignWord) Hint { return Hint{Text: "; " + of.Text(), Word: of.word} }
 
 // named is the word if it is one name, "" for a path.
 func named(word string) string {
-	if namePattern.MatchString(word) {
+	if NamePattern.MatchString(word) {
 		return word
 	}
 	return ""
 }
 
-// certain is what to write for the unknown name for sure, "" for nothing: the word of the hint,
+// Certain is what to write for the unknown name for sure, "" for nothing: the word of the hint,
 // else the one of those known that the name resembles.
-func (h hint) certain(name string, known []string) string {
-	if h.word == "" && h.resembles {
+func (h Hint) Certain(name string, known []string) string {
+	if h.Word == "" && h.resembles {
 		return expression.Certain(name, known)
 	}
-	return h.word
+	return h.Word
 }
 
 // nearOr is the hint to the word that an unknown one resembles, else to the words accepted.
-func nearOr(name string, accepted []string) hint {
+func nearOr(name string, accepted []string) Hint {
 	if near := expression.Suggest(name, accepted); near != "" {
-		return meant(near)
+		return DidYouMean(near)
 	}
 	if len(accepted) == 1 {
-		return says(fmt.Sprintf("; only %q is accepted", accepted[0]))
+		return Says(fmt.Sprintf("; only %q is accepted", accepted[0]))
 	}
-	return says("; accepted are " + listed(accepted))
+	return Says("; accepted are " + Listed(accepted))
 }
 
 func position(n *yaml.Node) source.Position { return yamltree.Position(n) }
@@ -167,11 +172,84 @@ func describeYAML(n *yaml.Node) string {
 	case "!!bool", "!!int", "!!float":
 		return n.Value
 	}
-	return fmt.Sprintf("the text %q", shorten(n.Value))
+	return fmt.Sprintf("the text %q", Shorten(n.Value))
 }
 
-// shorten cuts text of an author for a message.
-func shorten(text string) string {
+// Shorten cuts text of an author for a message.
+func Shorten(text string) string {
 	const most = 60
 	return source.Cut(text, most)
+}
+
+// Listed joins names for a message; long lists are cut.
+func Listed(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Describe names a value in a message: its text if short, else its type.
+func Describe(v any) string {
+	if s, ok := v.(string); ok && len(s) <= 40 {
+		return `"` + s + `"`
+	}
+	name := expression.TypeName(v)
+	if strings.ContainsAny(name[:1], "aeiou") {
+		return "an " + name
+	}
+	if v == nil {
+		return name
+	}
+	return "a " + name
+}
+
+// Codes that checks report too.
+var (
+	CodeBounds            = code("bounds", "a number or duration is out of bounds")
+	CodeDuplicateEntry    = code("duplicate-entry", "two entries of the workbook have the same name")
+	CodeElementInStepSink = code("element-in-step-sink", "the sink of a step uses the element of its loop; `loop.sink` runs once per iteration")
+	CodeRouter            = code("router", "a step without a tool has retry, loop, incremental or sink")
+)
+
+// ownCodes are those of this package.
+var ownCodes []CodeDoc
+
+// code is a code, and what it means in the documents.
+func code(name, meaning string) string {
+	ownCodes = append(ownCodes, CodeDoc{name, meaning})
+	return name
+}
+
+// CodeDoc is the meaning of one code.
+type CodeDoc struct {
+	Code    string
+	Meaning string // one line
+}
+
+// Codes are the codes of diagnostics that decoding gives, of expressions and SQL included.
+func Codes() []CodeDoc { return slices.Concat(ownCodes, expressionCodes, statementCodes) }
+
+// expressionCodes are those of package expression.
+var expressionCodes = []CodeDoc{
+	{"ambiguous", "an expression is read differently by Jinja and expr"},
+	{"arguments", "a function has too few or too many arguments"},
+	{"condition-text", "a condition has text outside the braces"},
+	{"jinja-block", "a template has a Jinja block, such as {% if %}, which is not supported"},
+	{"pattern", "a regular expression does not compile"},
+	{"syntax", "an expression or template has a syntax error"},
+	{"template-in-string", "a template in a string of an expression stays as text"},
+	{"too-large", "an expression, statement or playbook is too large"},
+	{"unknown-function", "an expression calls a function, filter or test that does not exist"},
+	{"unsupported", "an expression uses a form of Jinja or expr that is not supported"},
+}
+
+// statementCodes are those of package statement.
+var statementCodes = []CodeDoc{
+	{"own-placeholder", "a statement has both templates and placeholders, such as $1"},
+	{"sql-replace-dropped", "a replace that doubles quotes is dropped, because values are bound (warning)"},
+	{"sql-syntax", "a statement has a syntax error"},
+	{"statement-not-one", "a statement field has no statement, or more than one"},
+	{"template-not-a-value", "a template is used where SQL does not allow a value"},
 }

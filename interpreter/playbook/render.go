@@ -15,22 +15,24 @@ import (
 // nothing has to parse it again while a run is open. Its problems are reported
 // by Check. The dialect follows the literal name of the tool.
 func attachStatements(pb *Playbook) {
-	for _, call := range pb.actions() {
-		node := call.action.Field(statementField)
+	for _, call := range pb.Actions() {
+		node := call.Action.Field(StatementField)
 		if node == nil || node.Raw == "" {
 			continue
 		}
-		name, _ := call.action.ToolName()
+		name, _ := call.Action.ToolName()
 		dialect := statement.Dialect(cmp.Or(TraitsOf(name).Dialect, string(statement.Postgres)))
-		if parsed, problems := statement.Parse(node.Raw, dialect); !hasErrors(problems) {
+		if parsed, problems := statement.Parse(node.Raw, dialect); !HasErrors(problems) {
 			node.statement = parsed
 		}
 	}
 }
 
-const statementField = "statement"
+// StatementField is the field that holds SQL, whose templates become parameters.
+const StatementField = "statement"
 
-func hasErrors(problems []statement.Problem) bool {
+// HasErrors reports whether one of the problems is no warning.
+func HasErrors(problems []statement.Problem) bool {
 	return slices.ContainsFunc(problems, func(p statement.Problem) bool { return !p.Warning })
 }
 
@@ -115,7 +117,7 @@ func (n *Node) RenderWithout(element string, scope expression.Scope, b *expressi
 func (n *Node) missing(segment expression.Segment, scope expression.Scope, what string) *EvalError {
 	return &EvalError{
 		Pos: n.Position(segment.Start),
-		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of %s must be there",
+		Message: fmt.Sprintf("{{ %s }} is nil%s; every part of %s needs a value",
 			strings.TrimSpace(segment.Program.Source()), listUnder(segment.Program, scope), what),
 	}
 }
@@ -155,23 +157,23 @@ func mergeMaps(base, overlay *Node) *Node {
 // sink are evaluated outside.
 func (pb *Playbook) CallNodes(step *Step) []*Node {
 	actions := []*Action{step.Action}
-	if entry := pb.workbookEntry(step.Action); entry != nil {
+	if entry := pb.WorkbookEntry(step.Action); entry != nil {
 		actions = append(actions, entry)
 	}
 	var nodes []*Node
 	for _, policy := range step.Retry {
-		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.nodes()...)
+		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.Nodes()...)
 	}
 	if step.Incremental != nil {
 		nodes = append(nodes, step.Incremental.Token, step.Incremental.State)
 	}
-	for _, sink := range step.sinks() {
-		if sink.spot != atStepSink || step.Loop == nil {
-			actions = append(actions, sink.action)
+	for _, sink := range step.Sinks() {
+		if sink.Spot != AtStepSink || step.Loop == nil {
+			actions = append(actions, sink.Action)
 		}
 	}
 	for _, action := range actions {
-		nodes = append(nodes, action.nodes()...)
+		nodes = append(nodes, action.Values()...)
 	}
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }
@@ -186,10 +188,11 @@ func (s *Step) StepSinkNodes() []*Node {
 
 // Nodes are the values of a sink.
 func (s *Sink) Nodes() []*Node {
-	return slices.DeleteFunc(s.Action.nodes(), func(n *Node) bool { return n == nil })
+	return slices.DeleteFunc(s.Action.Values(), func(n *Node) bool { return n == nil })
 }
 
-func (a *Action) nodes() []*Node {
+// Values are the templated values of the action, nil for each that is absent.
+func (a *Action) Values() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
 	if a.RateLimit != nil {
 		nodes = append(nodes, a.RateLimit.Key, a.RateLimit.Shared)
@@ -200,9 +203,9 @@ func (a *Action) nodes() []*Node {
 	return nodes
 }
 
-// workbookEntry is the entry that an action of tool workbook calls, nil for
+// WorkbookEntry is the entry that an action of tool workbook calls, nil for
 // other tools.
-func (pb *Playbook) workbookEntry(action *Action) *Action {
+func (pb *Playbook) WorkbookEntry(action *Action) *Action {
 	if name, ok := action.ToolName(); !ok || name != WorkbookTool {
 		return nil
 	}
@@ -217,7 +220,7 @@ func (pb *Playbook) workbookEntry(action *Action) *Action {
 // uses the entry it names, with its own args, auth and timeout laid over the
 // entry's.
 func (pb *Playbook) Resolve(action *Action) *Action {
-	entry := pb.workbookEntry(action)
+	entry := pb.WorkbookEntry(action)
 	if entry == nil {
 		return action
 	}
@@ -248,9 +251,9 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	for key := range pb.Workload {
 		keys[key] = true
 	}
-	for _, at := range pb.values() {
-		for _, ref := range at.node.Refs() {
-			if at.named(ref.Root) {
+	for _, at := range pb.Values() {
+		for _, ref := range at.Node.Refs() {
+			if at.Named(ref.Root) {
 				continue
 			}
 			switch path := pb.DataPath(ref); {
@@ -264,4 +267,84 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	}
 	reads.Keys = slices.Sorted(maps.Keys(keys))
 	return reads
+}
+
+// Codes are the texts of all fields with the name code, in order and each once:
+// whatever a tool may take as a program.
+func (pb *Playbook) Codes() []string {
+	var codes []string
+	for _, call := range pb.Actions() {
+		if call.Action.Inline != nil {
+			codes = append(codes, call.Action.Inline.Codes()...)
+		}
+		for _, entry := range call.Action.Fields {
+			if code, ok := entry.Value.Value.(string); ok && entry.Key == "code" {
+				codes = append(codes, code)
+			}
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// DataRoot reports whether a name is one that holds data of the run.
+func DataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
+
+// DataPath says where in the data of a run a name points: below workload, vars
+// or steps, as far as its members are constant names.
+func (pb *Playbook) DataPath(ref expression.Ref) []string {
+	members := ConstantMembers(ref.Path)
+	switch {
+	case DataRoot(ref.Root):
+		return pb.withoutSecret(append([]string{ref.Root}, members...))
+	case pb.Step(ref.Root) != nil:
+		return pb.withoutSecret(append([]string{"steps", ref.Root, "data"}, members...))
+	}
+	return append([]string{"workload", ref.Root}, members...)
+}
+
+// ConstantMembers keeps the path of a name up to the first index.
+func ConstantMembers(path []any) []string {
+	var members []string
+	for _, key := range path {
+		name, ok := key.(string)
+		if !ok {
+			break
+		}
+		members = append(members, name)
+	}
+	return members
+}
+
+// Nodes are the values of then itself, without those of its sinks.
+func (t *Then) Nodes() []*Node {
+	nodes := []*Node{t.Result, t.Fail, t.Type, t.RetryAfter}
+	if t.NextCall != nil {
+		nodes = append(nodes, t.NextCall.Nodes()...)
+	}
+	return nodes
+}
+
+// Nodes are the values of a request that it changes, nil for each that it does not.
+func (n *NextCall) Nodes() []*Node {
+	return []*Node{n.Args, n.Params, n.Headers, n.URL, n.Method, n.Body}
+}
+
+// PathKey is the member at a place of a path; false where the path ends before it, or an index is there.
+func PathKey(path []any, i int) (string, bool) {
+	if i >= len(path) {
+		return "", false
+	}
+	key, ok := path[i].(string)
+	return key, ok
+}
+
+// EntryName is the workbook entry that an action calls, where it is literal.
+func (a *Action) EntryName() (string, bool) {
+	node := a.Field("name")
+	if node == nil || !node.Constant() {
+		return "", false
+	}
+	name, ok := node.Value.(string)
+	return name, ok
 }

@@ -3,9 +3,13 @@ package playbook
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -19,7 +23,7 @@ func (d *decoder) literal(n *yaml.Node, what string) bool {
 	case d.broken[n]:
 		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{"):
-		d.errorf(position(n), codeTemplateNotAllowed, "%s must be written out: no template is allowed here", what)
+		d.Errorf(position(n), codeTemplateNotAllowed, "%s must not be a template: its value must be known before the run", what)
 		return false
 	}
 	return true
@@ -36,7 +40,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 		if n.Kind == yaml.ScalarNode && tag != "!!null" {
 			hint = "; put it in quotes"
 		}
-		d.errorf(position(n), codeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
+		d.Errorf(position(n), codeWrongType, "%s must be text, not %s%s", what, describeYAML(n), hint)
 		return "", false
 	}
 	return n.Value, true
@@ -46,7 +50,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 func (d *decoder) name(n *yaml.Node, what string) (string, bool) {
 	text, ok := d.text(n, what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.errorf(position(n), codeBadName, "%s must not be empty", what)
+		d.Errorf(position(n), CodeBadName, "%s must not be empty", what)
 		return "", false
 	}
 	return text, ok
@@ -63,8 +67,8 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 			return text
 		}
 	}
-	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted).text)
-	d.offer(text, expression.Certain(text, accepted))
+	d.Errorf(position(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), nearOr(text, accepted).Text)
+	d.Offer(text, expression.Certain(text, accepted))
 	return ""
 }
 
@@ -76,7 +80,7 @@ func (d *decoder) boolean(n *yaml.Node, what string) bool {
 		v, _ := d.scalar(n).(bool)
 		return v
 	}
-	d.errorf(position(n), codeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
+	d.Errorf(position(n), codeWrongType, "%s must be true or false, not %s", what, describeYAML(n))
 	return false
 }
 
@@ -89,7 +93,7 @@ func (d *decoder) integer(n *yaml.Node, what string) (int, bool) {
 			return v, true
 		}
 	}
-	d.errorf(position(n), codeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
+	d.Errorf(position(n), codeWrongType, "%s must be a whole number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
@@ -100,7 +104,7 @@ func (d *decoder) number(n *yaml.Node, what string) (float64, bool) {
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
 		return expression.Float(d.scalar(n)) // what is none is reported
 	}
-	d.errorf(position(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
+	d.Errorf(position(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
 }
 
@@ -114,15 +118,15 @@ func (d *decoder) scalar(n *yaml.Node) any {
 		if v, err := strconv.ParseBool(strings.ToLower(n.Value)); err == nil {
 			return v
 		}
-		d.errorf(position(n), codeYAMLTag, "%q is not a boolean, as its tag says", shorten(n.Value))
+		d.Errorf(position(n), codeYAMLTag, "%q is not a boolean, although its tag says so", Shorten(n.Value))
 		return nil
 	case "!!int":
 		v, err := wholeNumber(n.Value)
 		switch {
 		case errors.Is(err, expression.ErrLongNumber):
-			d.errorf(position(n), codeBadNumber, "%s", err)
+			d.Errorf(position(n), codeBadNumber, "%s", err)
 		case err != nil:
-			d.errorf(position(n), codeYAMLTag, "%q is not a whole number, as its tag says", shorten(n.Value))
+			d.Errorf(position(n), codeYAMLTag, "%q is not a whole number, although its tag says so", Shorten(n.Value))
 		}
 		return v
 	case "!!float":
@@ -149,7 +153,7 @@ var errNotWhole = errors.New("not a whole number")
 func (d *decoder) float(n *yaml.Node) any {
 	text := strings.ReplaceAll(n.Value, "_", "")
 	if err := expression.CheckDigits(text); err != nil {
-		d.errorf(position(n), codeBadNumber, "%s", err)
+		d.Errorf(position(n), codeBadNumber, "%s", err)
 		return nil
 	}
 	// The YAML parser takes whole numbers beyond 64 bits for floats.
@@ -160,8 +164,81 @@ func (d *decoder) float(n *yaml.Node) any {
 	}
 	v, isNumber := expression.ParseNumber(text)
 	if _, isFloat := expression.Float(v); !isNumber || !isFloat {
-		d.errorf(position(n), codeBadNumber, "%s is no number that JSON can hold; put it in quotes if it is text", shorten(n.Value))
+		d.Errorf(position(n), codeBadNumber, "%s is not a number in JSON; put it in quotes if it is text", Shorten(n.Value))
 		return nil
 	}
 	return v
+}
+
+// Duration reads a duration as authors write it: a Go duration such as 90s or
+// 1m30s, or a number of seconds such as 0.5 (docs/concepts/runs.md).
+func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
+	if !d.literal(n, what) {
+		return 0, false
+	}
+	switch n.ShortTag() {
+	case "!!int", "!!float":
+		seconds, ok := d.number(n, what)
+		if !ok {
+			return 0, false
+		}
+		return d.seconds(n, what, seconds)
+	case "!!str":
+		if length, err := time.ParseDuration(n.Value); err == nil {
+			if length < 0 {
+				d.Errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+				return 0, false
+			}
+			return length, true
+		}
+	}
+	d.Errorf(position(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s%s",
+		what, describeYAML(n), spelledDuration(n.Value))
+	return 0, false
+}
+
+func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Duration, bool) {
+	const most = float64(math.MaxInt64) / float64(time.Second)
+	switch {
+	case seconds < 0:
+		d.Errorf(position(n), CodeBounds, "%s must not be negative, not %s", what, n.Value)
+	case seconds >= most:
+		d.Errorf(position(n), CodeBounds, "%s must be less than %.0f seconds, not %s", what, most, n.Value)
+	default:
+		// Rounded, because 0.3 seconds are not quite 300 ms as a float.
+		return time.Duration(math.Round(seconds * float64(time.Second))), true
+	}
+	return 0, false
+}
+
+// timeLimit reads a duration that must be longer than nothing; otherwise says what works in its place.
+func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration {
+	length, ok := d.duration(n, what)
+	if ok && length == 0 {
+		d.Errorf(position(n), CodeBounds, "%s must be more than 0%s", what, otherwise)
+	}
+	return length
+}
+
+// longUnit is a number of a unit as people write it.
+var longUnit = regexp.MustCompile(`^(\d{1,5}) *(d|days?|w|weeks?|h|hours?|hrs?|m|mins?|minutes?|s|secs?|seconds?)$`)
+
+// spelledDuration completes a message with the duration that was meant.
+func spelledDuration(text string) string {
+	match := longUnit.FindStringSubmatch(text)
+	if match == nil {
+		return ""
+	}
+	n, err := strconv.Atoi(match[1])
+	if err != nil {
+		return ""
+	}
+	unit := match[2][:1]
+	switch unit {
+	case "d":
+		n, unit = n*24, "h"
+	case "w":
+		n, unit = n*7*24, "h"
+	}
+	return fmt.Sprintf("; write %d%s", n, unit)
 }

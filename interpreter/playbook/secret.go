@@ -22,13 +22,13 @@ func (pb *Playbook) HasSecrets() bool { return len(pb.secrets) > 0 }
 func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
 	var names []string
 	for _, ref := range refs {
-		names = lists.Add(names, pb.secretsOf(ref)...)
+		names = lists.Add(names, pb.SecretsOf(ref)...)
 	}
 	return names
 }
 
-// secretsOf are the secret steps whose results a name leads to, or above.
-func (pb *Playbook) secretsOf(ref expression.Ref) []string {
+// SecretsOf are the secret steps whose results a name leads to, or above.
+func (pb *Playbook) SecretsOf(ref expression.Ref) []string {
 	switch {
 	case len(pb.secrets) == 0:
 		return nil
@@ -36,7 +36,7 @@ func (pb *Playbook) secretsOf(ref expression.Ref) []string {
 		return []string{ref.Root}
 	case ref.Root != "steps":
 		return nil
-	case anyStep(ref):
+	case AnyStep(ref):
 		return pb.secrets
 	}
 	name, _ := ref.Path[0].(string)
@@ -51,8 +51,8 @@ func (pb *Playbook) secretsOf(ref expression.Ref) []string {
 	return []string{name}
 }
 
-// anyStep reports whether a name is steps without the name of a step behind it.
-func anyStep(ref expression.Ref) bool {
+// AnyStep reports whether a name is steps without the name of a step behind it.
+func AnyStep(ref expression.Ref) bool {
 	return ref.Root == "steps" && len(ConstantMembers(ref.Path)) == 0
 }
 
@@ -70,5 +70,5 @@ func (pb *Playbook) withoutSecret(path []string) []string {
 // is in no file.
 func NewTemplate(text string) (*Node, []expression.Problem) {
 	template, problems := expression.ParseTemplate(text)
-	return &Node{Raw: text, Template: template, kind: templateNode}, problems
+	return &Node{Raw: text, Template: template, Kind: TemplateNode}, problems
 }

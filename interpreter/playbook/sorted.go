@@ -1,6 +1,8 @@
 package playbook
 
-import "sort"
+import (
+	"sort"
+)
 
 // SortedKeys lists the keys of a map in order. Everything that walks a map on behalf
 // of a workflow walks these, so that no decision depends on Go's random order.

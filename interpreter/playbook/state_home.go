@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/lists"
+	"reprise/interpreter/source"
 )
 
 // IncrementalWord is the name that a step with a state has for it.
@@ -15,7 +17,7 @@ const IncrementalWord = "incremental"
 // its rows: the last one that a call writes to when it has ended well, else the one for
 // pages, if it is a table whose place no answer decides. Nil is a state that Temporal keeps.
 func (pb *Playbook) StateHome(step *Step) *Sink {
-	sink := step.lastSink()
+	sink := step.LastSink()
 	if sink == nil || sink.Action == nil {
 		return nil
 	}
@@ -26,16 +28,16 @@ func (pb *Playbook) StateHome(step *Step) *Sink {
 	return sink
 }
 
-// lastSink is what a call of the step writes to last when it has ended well, nil for nothing.
-func (s *Step) lastSink() *Sink {
-	if sinks := s.successSinks(); len(sinks) > 0 {
+// LastSink is what a call of the step writes to last when it has ended well, nil for nothing.
+func (s *Step) LastSink() *Sink {
+	if sinks := s.SuccessSinks(); len(sinks) > 0 {
 		return sinks[len(sinks)-1]
 	}
 	return nil
 }
 
-// successSinks are what a call of the step writes to that ends well, in this order.
-func (s *Step) successSinks() []*Sink {
+// SuccessSinks are what a call of the step writes to that ends well, in this order.
+func (s *Step) SuccessSinks() []*Sink {
 	var pages, ends []*Sink
 	for _, policy := range s.Retry {
 		pages = append(pages, policy.Then.PerIteration)
@@ -53,7 +55,7 @@ func (s *Step) successSinks() []*Sink {
 
 // rowSinks are these, and the sink of a loop as a whole.
 func (s *Step) rowSinks() []*Sink {
-	sinks := s.successSinks()
+	sinks := s.SuccessSinks()
 	if s.Loop != nil && s.Sink != nil {
 		sinks = append(sinks, s.Sink)
 	}
@@ -84,42 +86,35 @@ func (pb *Playbook) OtherTables(step *Step) []string {
 	return slices.Compact(tables)
 }
 
-// pagesOnly reports whether one sink for pages is all that a call of the step may write to.
-func (s *Step) pagesOnly() bool {
-	sinks := s.successSinks()
-	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.Sink != nil }) &&
-		slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.PerIteration != nil })
-}
-
 // mayFollowSuccess is false for a policy that is only for failures.
 func (p *Policy) mayFollowSuccess() bool {
 	if p.Then.NextCall != nil || p.Then.Collect != nil {
 		return true
 	}
-	program, ok := p.When.program()
-	return !ok || !failuresOnly(program)
+	program, ok := p.When.Program()
+	return !ok || !FailuresOnly(program)
 }
 
 // FixedPlace reports whether no field that says where a sink writes names what only exists
 // after an attempt, of a call with these policies. A statement says itself where it writes.
 func FixedPlace(sink *Action, policies []*Policy) bool {
-	return sink.Field(FieldStatement) == nil && sink.placeNaming(attemptNames(policies)...) == nil
+	return sink.Field(FieldStatement) == nil && sink.PlaceNaming(AttemptNames(policies)...) == nil
 }
 
 // FixedAuth reports whether the connection of a sink does not depend on what only exists after an
 // attempt, of a call with these policies.
 func FixedAuth(sink *Action, policies []*Policy) bool {
-	return sink.Auth != nil && !sink.Auth.Names(attemptNames(policies)...)
+	return sink.Auth != nil && !sink.Auth.Names(AttemptNames(policies)...)
 }
 
-// attemptNames are those of what only exists after an attempt, of a call with these policies.
-func attemptNames(policies []*Policy) []string {
-	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", argsWord,
+// AttemptNames are those of what only exists after an attempt, of a call with these policies.
+func AttemptNames(policies []*Policy) []string {
+	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", ArgsWord,
 		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
 }
 
-// placeNaming is the first value that says where an action writes and names one of these, nil for none.
-func (a *Action) placeNaming(names ...string) *Node {
+// PlaceNaming is the first value that says where an action writes and names one of these, nil for none.
+func (a *Action) PlaceNaming(names ...string) *Node {
 	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
@@ -184,6 +179,8 @@ type KeptState struct {
 	Sinks int
 	// Inserts is the first sink that inserts rows once more which it has written in an earlier run, nil for none.
 	Inserts *Sink
+	// Unkeyed is the first sink that inserts rows without a key, which are counted; nil for none.
+	Unkeyed *Sink
 }
 
 // KeptStates are the states of a playbook's steps, and of playbooks that are within it, in the
@@ -200,11 +197,84 @@ func (pb *Playbook) KeptStates() []KeptState {
 		if step.Incremental == nil {
 			continue
 		}
-		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.successSinks()), Inserts: pb.insertsTwice(step)}
+		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.SuccessSinks()), Inserts: pb.InsertsTwice(step), Unkeyed: pb.InsertsUnkeyed(step)}
 		if kept.Home != nil {
 			kept.Tool, _ = pb.Resolve(kept.Home.Action).ToolName()
 		}
 		all = append(all, kept)
 	}
 	return all
+}
+
+// LiteralTexts is a text, or a list of them, that is written out.
+func LiteralTexts(value any) []string {
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
+	return lists.Pick(list, func(one any) (string, bool) {
+		text, isText := one.(string)
+		return text, isText
+	})
+}
+
+// InsertsUnkeyed is the first sink of a step that keeps a state which inserts rows without a key, nil for none. Rows that come with a token are
+// known as a whole.
+func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
+	if i := step.Incremental; i == nil || len(i.Key) > 0 || i.Type == incremental.Token {
+		return nil
+	}
+	for _, sink := range step.SuccessSinks() {
+		if pb.intoTable([]*Sink{sink}, keepsRows) != nil && pb.Resolve(sink.Action).Field("key") == nil {
+			return sink
+		}
+	}
+	return nil
+}
+
+// ArgsWord is the name of the args of a call in expressions.
+const ArgsWord = "args"
+
+// Incremental is a step's incremental section: what it keeps between runs.
+type Incremental struct {
+	Pos    source.Position
+	Words  Words // keys the author wrote
+	Values Words // places of their values
+	// CursorPath is dotted, in each row that a page contributes. Token is in its place for
+	// sources that give a token; nil without one.
+	CursorPath string
+	Token      *Node
+	// InitialValue is nil where a Token has none.
+	InitialValue any
+	Type         incremental.CursorType
+	Lag          incremental.Lag
+	OpenStart    bool // range_start: open
+	Ascending    bool // row_order: asc
+	OnMissing    OnMissing
+	Key          []string // nil: the sink's
+	State        *Node    // nil: the default name
+	OnConflict   OnConflict
+}
+
+// OnMissing says what becomes of rows without a cursor.
+type OnMissing string
+
+// The choices of on_missing; the first is the default.
+const (
+	MissingFail    OnMissing = "fail"
+	MissingInclude OnMissing = "include"
+	MissingExclude OnMissing = "exclude"
+)
+
+// Initial is the cursor from which a step reads that has no state yet; zero where it reads
+// from nothing, by a token.
+func (i *Incremental) Initial() incremental.Cursor {
+	if i.InitialValue == nil {
+		return incremental.Cursor{}
+	}
+	initial, err := incremental.Parse(i.Type, i.InitialValue)
+	if err != nil {
+		return incremental.Cursor{} // validation has refused it
+	}
+	return initial
 }

@@ -101,7 +101,7 @@ type TestAnswer struct {
 	After    time.Duration
 	// Recorded is a file whose answers are here.
 	Recorded string
-	// Repeat says that the answer is for all attempts that follow as well.
+	// Repeat says that the answer is also used for all attempts that follow.
 	Repeat bool
 	// Element is what the answer is for: one element of a loop; nil for any.
 	Element any
@@ -139,8 +139,17 @@ type TestExpect struct {
 	Sinks    []*TestList
 	Steps    map[string]string
 	Routes   map[string][]string // the steps that each led to, in order
+	Events   []*TestEvent        // in order, among those of their kinds
 	Warnings []string
 	Within   time.Duration
+}
+
+// TestEvent is an event that is expected of the run.
+type TestEvent struct {
+	Pos  source.Position
+	Name string // of its kind
+	// Fields are compared of it.
+	Fields map[string]any
 }
 
 // TestList is what is expected of some calls, in order.
@@ -156,9 +165,9 @@ type TestList struct {
 // template names one.
 func (pb *Playbook) ConnectionsOf(tool string) []string {
 	names := []string{}
-	for _, call := range pb.actions() {
-		name, _ := pb.Resolve(call.action).ToolName()
-		auth := call.action.Auth
+	for _, call := range pb.Actions() {
+		name, _ := pb.Resolve(call.Action).ToolName()
+		auth := call.Action.Auth
 		switch {
 		case name != tool && name != "" || auth == nil:
 		case auth.Template != nil:

@@ -140,8 +140,8 @@ type Requirement struct {
 	Needs string
 }
 
-// field finds a field by name.
-func (s ToolSpec) field(name string) (Field, bool) {
+// Field finds a field by name.
+func (s ToolSpec) Field(name string) (Field, bool) {
 	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 	if i < 0 {
 		return Field{}, false
@@ -149,8 +149,8 @@ func (s ToolSpec) field(name string) (Field, bool) {
 	return s.Fields[i], true
 }
 
-// needs reports whether a call does without the field at most where it has another.
-func (s ToolSpec) needs(field Field) bool {
+// Needs reports whether a call does without the field at most where it has another.
+func (s ToolSpec) Needs(field Field) bool {
 	return field.Required ||
 		slices.ContainsFunc(s.RequireOneOf, func(group []string) bool { return slices.Contains(group, field.Name) }) ||
 		slices.ContainsFunc(s.RequireIf, func(r Requirement) bool { return r.Needs == field.Name })

@@ -97,21 +97,21 @@ func (w *urlWriter) value(segment expression.Segment, value any) error {
 		w.write(text)
 		return nil
 	}
-	switch placeInURL(string(w.out)) {
-	case urlHead:
+	switch PlaceInURL(string(w.out)) {
+	case URLHead:
 		w.write(text)
-	case urlHost:
+	case URLHost:
 		if at := strings.IndexFunc(text, endsHost); at >= 0 {
-			return w.node.refused(segment, "is %q, and a value in the host of a URL cannot hold %q; "+
-				"if it holds a path as well, write %s", shorten(text), text[at:at+1], rawForm(segment))
+			return w.node.refused(segment, "is %q, and a value in the host of a URL cannot contain %q; "+
+				"if it also contains a path, write %s", Shorten(text), text[at:at+1], rawForm(segment))
 		}
 		w.write(text)
-	case urlPath:
+	case URLPath:
 		w.inPath = append(w.inPath, placedValue{segment: segment, at: len(w.out)})
 		w.write(harmless.Replace(url.PathEscape(text)))
-	case urlQuery:
+	case URLQuery:
 		w.write(inQuery.Replace(url.QueryEscape(text)))
-	case urlFragment:
+	case URLFragment:
 		w.write(harmless.Replace(url.PathEscape(text)))
 	}
 	return nil
@@ -122,7 +122,7 @@ func (w *urlWriter) hide(segment expression.Segment) (bool, error) {
 	if !w.hidden(segment) {
 		return false, nil
 	}
-	if place := placeInURL(string(w.out)); place == urlHead || place == urlHost {
+	if place := PlaceInURL(string(w.out)); place == URLHead || place == URLHost {
 		return true, w.node.refused(segment, "is secret, and a secret cannot be the host of a URL")
 	}
 	w.write(Hidden)
@@ -155,10 +155,10 @@ func (w *urlWriter) checkDots() error {
 			segment = segment[:end]
 		}
 		if segment == "" && start == 1 {
-			return w.node.refused(value.segment, "is empty, so that what follows it would be the host")
+			return w.node.refused(value.segment, "is empty, so what follows it would become the host")
 		}
 		if plain, err := url.PathUnescape(segment); err == nil && (plain == "." || plain == "..") {
-			return w.node.refused(value.segment, "makes %q of a part of the path, which leads elsewhere; if that is meant, write %s",
+			return w.node.refused(value.segment, "turns a part of the path into %q, which leads elsewhere; if this is intended, write %s",
 				plain, rawForm(value.segment))
 		}
 	}
@@ -172,37 +172,94 @@ var (
 	inQuery  = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
 )
 
-// urlPlace is a place in a URL.
-type urlPlace int
+// URLPlace is a place in a URL.
+type URLPlace int
 
+// The places of a URL.
 const (
-	urlHead urlPlace = iota // the beginning, where scheme and host are
-	urlHost
-	urlPath
-	urlQuery
-	urlFragment
+	URLHead URLPlace = iota // the beginning, where scheme and host are
+	URLHost
+	URLPath
+	URLQuery
+	URLFragment
 )
 
-// placeInURL is the place behind the beginning of a URL (RFC 3986, section 3).
-func placeInURL(before string) urlPlace {
+// PlaceInURL is the place behind the beginning of a URL (RFC 3986, section 3).
+func PlaceInURL(before string) URLPlace {
 	before = strings.TrimLeftFunc(before, unicode.IsSpace)
 	switch {
 	case before == "":
-		return urlHead
+		return URLHead
 	case strings.Contains(before, "#"):
-		return urlFragment
+		return URLFragment
 	case strings.Contains(before, "?"):
-		return urlQuery
+		return URLQuery
 	}
 	_, behind, hasHost := strings.Cut(before, "//")
 	scheme, _, _ := strings.Cut(before, "/")
 	if hasHost && (scheme == "" || strings.HasSuffix(scheme, ":")) && !strings.Contains(behind, "/") {
-		return urlHost
+		return URLHost
 	}
-	return urlPath
+	return URLPath
 }
 
 // endsHost reports whether a character ends a host or cannot be in one.
 func endsHost(char rune) bool {
 	return strings.ContainsRune(`/?#@\`, char) || unicode.IsSpace(char) || unicode.IsControl(char)
+}
+
+// RenderPath renders text that is the path of a file: docs/concepts/expressions.md#values-in-a-path.
+// A value stays within one name, so that data does not choose the folder. No template may be nil, and none
+// empty. Text that is one template is taken as it is. The error is always an *EvalError.
+func (n *Node) RenderPath(scope expression.Scope, b *expression.Budget) (any, error) {
+	if n.Template == nil {
+		return n.Render(scope, b)
+	}
+	return n.renderPlaced(&pathWriter{node: n, budget: b}, "a path", scope, b)
+}
+
+// pathWriter puts a path together.
+type pathWriter struct {
+	node   *Node
+	budget *expression.Budget
+	text   strings.Builder
+	values []placedValue
+}
+
+func (w *pathWriter) write(text string) { w.text.WriteString(text) }
+
+// hide hides nothing: a path has no secrets.
+func (w *pathWriter) hide(expression.Segment) (bool, error) { return false, nil }
+
+func (w *pathWriter) end() (any, error) { return w.text.String(), w.checkDots() }
+
+// inPath keeps different values different names.
+var inPath = strings.NewReplacer("/", "%2F", "%", "%25")
+
+func (w *pathWriter) value(segment expression.Segment, value any) error {
+	text, err := expression.Charged(w.budget, value)
+	switch {
+	case err != nil:
+		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}
+	case segment.Program.Raw() || segment.Program.Written():
+		w.text.WriteString(text)
+		return nil
+	case text == "":
+		return w.node.refused(segment, "is empty; every part of a path needs a value")
+	}
+	w.values = append(w.values, placedValue{segment: segment, at: w.text.Len()})
+	w.text.WriteString(inPath.Replace(text))
+	return nil
+}
+
+// checkDots refuses a value that makes a name "." or "..".
+func (w *pathWriter) checkDots() error {
+	text := w.text.String()
+	for _, value := range w.values {
+		name, _, _ := strings.Cut(text[strings.LastIndexByte(text[:value.at], '/')+1:], "/")
+		if name == "." || name == ".." {
+			return w.node.refused(value.segment, "turns a name in a path into %q, which leads elsewhere", name)
+		}
+	}
+	return nil
 }

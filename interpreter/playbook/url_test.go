@@ -72,17 +72,17 @@ func TestValuesInAURL(t *testing.T) {
 		require.Equal(t, c.want, got, c.template)
 	}
 	for template, message := range map[string]string{
-		"{{ api }}/{{ up }}/x":         `{{ up }} makes ".." of a part of the path, which leads elsewhere; if that is meant, write {{ up | raw }}`,
-		"{{ api }}/x/{{ dot }}":        `{{ dot }} makes "." of a part`,
-		"{{ api }}/x/{{ dot }}?a=b":    `{{ dot }} makes "." of a part`,
-		"{{ api }}/{{ dot }}{{ dot }}": `{{ dot }} makes ".." of a part`,
-		"{{ api }}/.{{ dot }}/x":       `{{ dot }} makes ".." of a part`,
-		"https://{{ evil }}/x":         `{{ evil }} is "good.example@evil.example/", and a value in the host of a URL cannot hold "@"`,
-		"https://{{ sly }}/x":          `cannot hold "?"`,
-		"https://{{ space }}/x":        `cannot hold " "`,
-		"{{ api }}{{ after }}":         `cannot hold "/"; if it holds a path as well, write {{ after | raw }}`,
-		"/{{ blank }}/evil.example/x":  `{{ blank }} is empty, so that what follows it would be the host`,
-		"{{ api }}/{{ gone }}":         `{{ gone }} is nil; every part of a URL must be there`,
+		"{{ api }}/{{ up }}/x":         `{{ up }} turns a part of the path into "..", which leads elsewhere; if this is intended, write {{ up | raw }}`,
+		"{{ api }}/x/{{ dot }}":        `{{ dot }} turns a part of the path into "."`,
+		"{{ api }}/x/{{ dot }}?a=b":    `{{ dot }} turns a part of the path into "."`,
+		"{{ api }}/{{ dot }}{{ dot }}": `{{ dot }} turns a part of the path into ".."`,
+		"{{ api }}/.{{ dot }}/x":       `{{ dot }} turns a part of the path into ".."`,
+		"https://{{ evil }}/x":         `{{ evil }} is "good.example@evil.example/", and a value in the host of a URL cannot contain "@"`,
+		"https://{{ sly }}/x":          `cannot contain "?"`,
+		"https://{{ space }}/x":        `cannot contain " "`,
+		"{{ api }}{{ after }}":         `cannot contain "/"; if it also contains a path, write {{ after | raw }}`,
+		"/{{ blank }}/evil.example/x":  `{{ blank }} is empty, so what follows it would become the host`,
+		"{{ api }}/{{ gone }}":         `{{ gone }} is nil; every part of a URL needs a value`,
 	} {
 		_, err := renderURL(t, template, scope)
 		require.ErrorContains(t, err, message, template)

@@ -5,68 +5,81 @@ import (
 	"slices"
 
 	"reprise/interpreter/lists"
-	"reprise/interpreter/source"
 )
 
-// spot says where in a playbook a value is; which names an expression may
+// Spot says where in a playbook a value is; which names an expression may
 // use depends on it (docs/concepts/expressions.md#names).
-type spot uint16
+type Spot uint16
 
+// The spots of a playbook.
 const (
-	atToolName    spot = 1 << iota // tool: "{{ … }}", resolved before the run starts
-	atConcurrency                  // concurrency, before the first step
-	atOutput
-	atCollection
-	atField // fields, args and auth of a step's own call
-	atWhen
-	atThen
-	atThenSink
-	atLoopSink
-	atStepSink
-	atVars
-	atNext
-	atWorkbook
-	atStepNotice // on_success and on_failure of a step
-	atRunNotice  // those of the playbook, and notify
-	atState      // the name of a step's state, before its first request
+	AtToolName    Spot = 1 << iota // tool: "{{ … }}", resolved before the run starts
+	AtConcurrency                  // concurrency, before the first step
+	AtOutput
+	AtCollection
+	AtField // fields, args and auth of a step's own call
+	AtWhen
+	AtThen
+	AtThenSink
+	AtLoopSink
+	AtStepSink
+	AtVars
+	AtNext
+	AtWorkbook
+	AtStepNotice // on_success and on_failure of a step
+	AtRunNotice  // those of the playbook, and notify
+	AtState      // the name of a step's state, before its first request
 
-	atNotices = atStepNotice | atRunNotice
-	atSinks   = atThenSink | atLoopSink | atStepSink | atNotices
-	atAfter   = atWhen | atThen | atSinks | atVars | atNext
-	inLoop    = atField | atWhen | atThen | atThenSink | atLoopSink
-	atRunTime = atOutput | atCollection | atField | atWorkbook | atAfter
-	atBegin   = atToolName | atConcurrency // no step has run
-	allSpots  = atRunTime | atBegin | atState
+	AtNotices = AtStepNotice | AtRunNotice
+	AtSinks   = AtThenSink | AtLoopSink | AtStepSink | AtNotices
+	AtAfter   = AtWhen | AtThen | AtSinks | AtVars | AtNext
+	InLoop    = AtField | AtWhen | AtThen | AtThenSink | AtLoopSink
+	AtRunTime = AtOutput | AtCollection | AtField | AtWorkbook | AtAfter
+	AtBegin   = AtToolName | AtConcurrency // no step has run
+	AllSpots  = AtRunTime | AtBegin | AtState
 )
 
-// site is one spot of one step; step is nil for output and the workbook.
-type site struct {
-	spot   spot
-	step   *Step
-	action *Action // the call that the value belongs to, nil elsewhere
-	field  string  // the field of the call's tool that the value is, "" for words of the language
+// StepSpot is one spot of one step; step is nil for output and the workbook.
+type StepSpot struct {
+	Spot   Spot
+	Step   *Step
+	Action *Action // the call that the value belongs to, nil elsewhere
+	Field  string  // the field of the call's tool that the value is, "" for words of the language
 }
 
-// actionAt is an action with its site; sink is nil for steps and the workbook.
-type actionAt struct {
-	site
-	sink *Sink
+// CallAt is an action with its site; sink is nil for steps and the workbook.
+type CallAt struct {
+	StepSpot
+	Sink *Sink
 }
 
-// actions are all calls of the playbook in the order of the file.
-func (pb *Playbook) actions() []actionAt {
-	all := lists.Map(pb.Workbook, func(entry *Action) actionAt { return actionAt{site: site{spot: atWorkbook, action: entry}} })
+// SectionName names the section that the call is in.
+func (a CallAt) SectionName() string {
+	switch {
+	case a.Spot&AtNotices != 0:
+		return noticeSection.name
+	case a.Sink != nil:
+		return sinkSection.name
+	case a.Step == nil:
+		return workbookSection.name
+	}
+	return stepSection.name
+}
+
+// Actions are all calls of the playbook in the order of the file.
+func (pb *Playbook) Actions() []CallAt {
+	all := lists.Map(pb.Workbook, func(entry *Action) CallAt { return CallAt{StepSpot: StepSpot{Spot: AtWorkbook, Action: entry}} })
 	for _, step := range pb.Steps {
 		if step.Action != nil {
-			all = append(all, actionAt{site: site{spot: atField, step: step, action: step.Action}})
+			all = append(all, CallAt{StepSpot: StepSpot{Spot: AtField, Step: step, Action: step.Action}})
 		}
-		all = append(all, step.sinks()...)
+		all = append(all, step.Sinks()...)
 		for _, sink := range slices.Concat(step.Notices(false), step.Notices(true)) {
-			all = append(all, actionAt{site: site{spot: atStepNotice, step: step, action: sink.Action}, sink: sink})
+			all = append(all, CallAt{StepSpot: StepSpot{Spot: AtStepNotice, Step: step, Action: sink.Action}, Sink: sink})
 		}
 	}
 	for _, notice := range slices.Concat(pb.OnSuccess, pb.OnFailure, pb.Notify) {
-		all = append(all, actionAt{site: site{spot: atRunNotice, action: notice.Sink.Action}, sink: notice.Sink})
+		all = append(all, CallAt{StepSpot: StepSpot{Spot: AtRunNotice, Action: notice.Sink.Action}, Sink: notice.Sink})
 	}
 	return all
 }
@@ -74,89 +87,89 @@ func (pb *Playbook) actions() []actionAt {
 // ActionAt is the action of the step with a name, or of the sink at a place such as
 // "fetch.retry[1].then.sink"; nil for none.
 func (pb *Playbook) ActionAt(place string) *Action {
-	for _, at := range pb.actions() {
-		if at.sink != nil && at.sink.Place == place || at.sink == nil && at.step != nil && at.step.Name == place {
-			return at.action
+	for _, at := range pb.Actions() {
+		if at.Sink != nil && at.Sink.Place == place || at.Sink == nil && at.Step != nil && at.Step.Name == place {
+			return at.Action
 		}
 	}
 	return nil
 }
 
-// sinks are the sinks of a step, at every place that may have one.
-func (s *Step) sinks() []actionAt {
-	var all []actionAt
-	add := func(at spot, sink *Sink) {
+// Sinks are the sinks of a step, at every place that may have one.
+func (s *Step) Sinks() []CallAt {
+	var all []CallAt
+	add := func(at Spot, sink *Sink) {
 		if sink != nil && sink.Action != nil {
-			all = append(all, actionAt{site: site{spot: at, step: s, action: sink.Action}, sink: sink})
+			all = append(all, CallAt{StepSpot: StepSpot{Spot: at, Step: s, Action: sink.Action}, Sink: sink})
 		}
 	}
 	for _, policy := range s.Retry {
-		add(atThenSink, policy.Then.PerIteration)
-		add(atThenSink, policy.Then.Sink)
+		add(AtThenSink, policy.Then.PerIteration)
+		add(AtThenSink, policy.Then.Sink)
 	}
 	if s.Loop != nil {
-		add(atLoopSink, s.Loop.Sink)
-		add(atLoopSink, s.Loop.DeadLetter)
+		add(AtLoopSink, s.Loop.Sink)
+		add(AtLoopSink, s.Loop.DeadLetter)
 	}
-	add(atStepSink, s.Sink)
+	add(AtStepSink, s.Sink)
 	return all
 }
 
-// valueAt is a templated value with its site.
-type valueAt struct {
-	site
-	node *Node
+// ValueAt is a templated value with its site.
+type ValueAt struct {
+	StepSpot
+	Node *Node
 }
 
-// values are all templated values of the playbook.
-func (pb *Playbook) values() []valueAt {
-	var all []valueAt
-	some := func(at site, nodes ...*Node) {
+// Values are all templated values of the playbook.
+func (pb *Playbook) Values() []ValueAt {
+	var all []ValueAt
+	some := func(at StepSpot, nodes ...*Node) {
 		for _, node := range nodes {
 			if node != nil {
-				all = append(all, valueAt{at, node})
+				all = append(all, ValueAt{at, node})
 			}
 		}
 	}
-	for _, call := range pb.actions() {
-		at := call.site
-		some(site{spot: atToolName, step: at.step, action: at.action}, at.action.Tool)
-		for _, field := range at.action.Fields {
+	for _, call := range pb.Actions() {
+		at := call.StepSpot
+		some(StepSpot{Spot: AtToolName, Step: at.Step, Action: at.Action}, at.Action.Tool)
+		for _, field := range at.Action.Fields {
 			inField := at
-			inField.field = field.Key
+			inField.Field = field.Key
 			some(inField, field.Value)
 		}
-		some(at, at.action.Args, at.action.Auth)
-		if limit := at.action.RateLimit; limit != nil {
+		some(at, at.Action.Args, at.Action.Auth)
+		if limit := at.Action.RateLimit; limit != nil {
 			some(at, limit.Key, limit.Shared)
 		}
-		for _, policy := range at.action.Retry {
+		for _, policy := range at.Action.Retry {
 			some(at, policy.When, policy.StopWhen)
 		}
 	}
 	for _, step := range pb.Steps {
 		if step.Loop != nil {
-			some(site{spot: atCollection, step: step}, step.Loop.Collection)
+			some(StepSpot{Spot: AtCollection, Step: step}, step.Loop.Collection)
 		}
 		if i := step.Incremental; i != nil {
-			some(site{spot: atThen, step: step}, i.Token)
-			some(site{spot: atState, step: step}, i.State)
+			some(StepSpot{Spot: AtThen, Step: step}, i.Token)
+			some(StepSpot{Spot: AtState, Step: step}, i.State)
 		}
 		for _, policy := range step.Retry {
-			some(site{spot: atWhen, step: step}, policy.When, policy.StopWhen)
-			some(site{spot: atThen, step: step}, policy.Then.nodes()...)
+			some(StepSpot{Spot: AtWhen, Step: step}, policy.When, policy.StopWhen)
+			some(StepSpot{Spot: AtThen, Step: step}, policy.Then.Nodes()...)
 		}
-		some(site{spot: atVars, step: step}, entryValues(step.Vars)...)
+		some(StepSpot{Spot: AtVars, Step: step}, entryValues(step.Vars)...)
 		for _, route := range step.Next {
-			some(site{spot: atNext, step: step}, route.When)
+			some(StepSpot{Spot: AtNext, Step: step}, route.When)
 			for _, target := range route.Targets {
-				some(site{spot: atNext, step: step}, target.Args)
+				some(StepSpot{Spot: AtNext, Step: step}, target.Args)
 			}
 		}
 	}
-	some(site{spot: atOutput}, pb.Output)
+	some(StepSpot{Spot: AtOutput}, pb.Output)
 	if pb.Concurrency != nil {
-		some(site{spot: atConcurrency}, pb.Concurrency.Name())
+		some(StepSpot{Spot: AtConcurrency}, pb.Concurrency.Name())
 	}
 	return all
 }
@@ -187,8 +200,8 @@ func (n *Node) Templates() iter.Seq[*Node] {
 	}
 }
 
-// nextCalls iterates over what the policies of the step change in the next request.
-func (s *Step) nextCalls() iter.Seq[*NextCall] {
+// NextCalls iterates over what the policies of the step change in the next request.
+func (s *Step) NextCalls() iter.Seq[*NextCall] {
 	return func(yield func(*NextCall) bool) {
 		for _, policy := range s.Retry {
 			if next := policy.Then.NextCall; next != nil && !yield(next) {
@@ -209,16 +222,13 @@ func (s *Step) Collects() iter.Seq[*Collect] {
 	}
 }
 
-// start is where an action begins: its tool, else the action itself.
-func (a *Action) start() source.Position {
-	if a.Tool != nil {
-		return a.Tool.Pos
-	}
-	return a.Pos
-}
-
 // SinkPlaces are the places of all sinks and notices, in the order of the file.
 func (pb *Playbook) SinkPlaces() []string {
-	sinks := lists.Pick(pb.actions(), func(call actionAt) (*Sink, bool) { return call.sink, call.sink != nil })
+	sinks := lists.Pick(pb.Actions(), func(call CallAt) (*Sink, bool) { return call.Sink, call.Sink != nil })
 	return lists.Map(sinks, func(sink *Sink) string { return sink.Place })
+}
+
+// Named reports whether a name is one that only notices of the run have.
+func (at StepSpot) Named(name string) bool {
+	return at.Spot == AtRunNotice && slices.Contains(NoticeNames, name)
 }

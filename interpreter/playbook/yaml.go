@@ -11,13 +11,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Limits of a file: docs/concepts/limits.md.
 const (
 	maxAliases = 100
 	maxSteps   = 500
-	// maxName is how many characters a name may have: it is in workflow IDs
-	// and in every message.
-	maxName = 64
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
 	// would make a large playbook of a small file.
 	maxExpanded = 100_000
@@ -50,12 +46,12 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	}
 	if len(in.open) > 0 {
 		if in.expanded++; in.expanded > maxExpanded {
-			in.fail(n, codeTooManyAliases, "aliases make the playbook larger than %d values; write less of it as aliases", maxExpanded)
+			in.fail(n, codeTooManyAliases, "with its aliases, the playbook has more than %d values; use fewer aliases", maxExpanded)
 			return
 		}
 	}
 	if depth > yamltree.MaxDepth && len(n.Content) > 0 {
-		in.fail(n, codeTooDeep, "maps and lists are nested more than %d deep here", yamltree.MaxDepth)
+		in.fail(n, codeTooDeep, "maps and lists are nested more than %d levels deep", yamltree.MaxDepth)
 		return
 	}
 	in.checkTag(n)
@@ -76,7 +72,7 @@ func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 
 func (in *inspector) fail(n *yaml.Node, code, format string, args ...any) {
 	in.fatal = true
-	in.errorf(position(n), code, format, args...)
+	in.Errorf(position(n), code, format, args...)
 }
 
 // child walks into Content[i]; an alias is replaced by what it stands for.
@@ -87,12 +83,12 @@ func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) 
 		return
 	}
 	if in.aliases++; in.aliases > maxAliases {
-		in.fail(next, codeTooManyAliases, "the file has more than %d aliases, those inside of repeated parts counted each time", maxAliases)
+		in.fail(next, codeTooManyAliases, "the file has more than %d aliases, counting repeated parts each time", maxAliases)
 		return
 	}
 	target := next.Alias
 	if in.open[target] || in.contains(target, n) {
-		in.fail(next, codeAliasCycle, "the alias *%s is inside of what it repeats", next.Value)
+		in.fail(next, codeAliasCycle, "the alias *%s is inside its own anchor", next.Value)
 		return
 	}
 	in.open[target] = true
@@ -125,8 +121,8 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 		}
 		in.child(n, i+1, depth, flow, keyNode.Value+":")
 		if earlier, ok := first[keyNode.Value]; ok {
-			in.errorf(position(keyNode), codeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
-				shorten(keyNode.Value), earlier.Line)
+			in.Errorf(position(keyNode), codeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
+				Shorten(keyNode.Value), earlier.Line)
 			continue
 		}
 		first[keyNode.Value] = keyNode
@@ -140,13 +136,13 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	case in.broken[n]:
 		return false
 	case n.Kind != yaml.ScalarNode:
-		in.errorf(position(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
+		in.Errorf(position(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
 	case n.ShortTag() == "!!merge":
-		in.errorf(position(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
+		in.Errorf(position(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
 	case n.ShortTag() == "!!null" && n.Value != "null": // which is a word like any other
-		in.errorf(position(n), codeWrongType, "a key must be text, not nothing")
+		in.Errorf(position(n), codeWrongType, "a key must be text, not null")
 	case strings.Contains(n.Value, "{{"):
-		in.errorf(position(n), codeTemplateNotAllowed, "a key must be written out: no template is allowed here")
+		in.Errorf(position(n), codeTemplateNotAllowed, "a key must not be a template: its value must be known before the run")
 	default:
 		return true
 	}
@@ -170,7 +166,7 @@ func (in *inspector) checkTag(n *yaml.Node) {
 	if tag == "!!binary" {
 		hint = "write the text in base64 and decode it in the tool"
 	}
-	in.errorf(position(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
+	in.Errorf(position(n), codeYAMLTag, "the YAML type %s is not accepted; %s", tag, hint)
 }
 
 // checkNumber refuses what the YAML parser takes for text because it is beyond
@@ -180,7 +176,7 @@ func (in *inspector) checkNumber(n *yaml.Node) {
 		return
 	}
 	if err := expression.CheckDigits(n.Value); err != nil {
-		in.errorf(position(n), codeBadNumber, "%s", err)
+		in.Errorf(position(n), codeBadNumber, "%s", err)
 	}
 }
 
@@ -198,7 +194,7 @@ func (in *inspector) looksLikeTemplate(n *yaml.Node) bool {
 // templateText is the text of an unquoted template: up to the end of its line,
 // or to its closing braces where more of a map or list in brackets follows.
 func (in *inspector) templateText(n *yaml.Node, inFlow bool) string {
-	line := []rune(in.file.Line(n.Line))
+	line := []rune(in.File.Line(n.Line))
 	if n.Column > len(line) {
 		return "{{ … }}"
 	}
@@ -241,5 +237,5 @@ func (d *decoder) unquoted(pos source.Position, label, text string) {
 	if label != "" {
 		quoted = label + " " + quoted
 	}
-	d.errorf(pos, codeUnquotedTemplate, "a template needs quotes, as YAML reads {{ as a map; quote it: %s", quoted)
+	d.Errorf(pos, codeUnquotedTemplate, "a template needs quotes, because YAML reads {{ as a map; write %s", quoted)
 }

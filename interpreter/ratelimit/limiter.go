@@ -63,10 +63,9 @@ type LeaseRequest struct {
 	// gone, and a holder that dies wastes no more than that. 0 is no bound; it
 	// is in histories of before.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
-	// Promises says that the holder knows promises: who gets no turn now is
-	// promised one. In the order of Count are first those whose promised time has
-	// come, Due of them, then those whose time is still to come, and last those who
-	// were promised nothing, Fresh of them.
+	// Promises says that the worker understands promises: an attempt that gets no turn now gets the time of one. The Count
+	// attempts of the request come in this order: Due attempts whose promised time has come, those whose promised time lies
+	// ahead, and Fresh attempts that were promised nothing yet.
 	Promises bool `json:"promises,omitempty"`
 	Due      int  `json:"due,omitempty"`
 	Fresh    int  `json:"fresh,omitempty"`

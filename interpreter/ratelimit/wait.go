@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Where a number of seconds from now becomes a point in time, in seconds since 1970, and
-// where that has milliseconds.
+// A server names a wait as seconds from now, or as a time since 1970 in seconds or milliseconds. A number from epochSeconds on is
+// a time in seconds, one from epochMilliseconds on a time in milliseconds.
 const (
 	epochSeconds      = 1e9
 	epochMilliseconds = 1e12

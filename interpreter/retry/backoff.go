@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// maxNamedWaits bounds how often one call may be asked to wait by the other side.
+// maxNamedWaits bounds how often one call may be the server asked to wait by the other side.
 const maxNamedWaits = 1000
 
 // backoff is a policy's schedule with every default filled in. It knows no

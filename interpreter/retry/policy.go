@@ -45,8 +45,7 @@ func (c *Counters) success(policies []*playbook.Policy) {
 	}
 }
 
-// Restart counts the matches of a call that begins again from nothing, its
-// restarts aside.
+// Restart resets all counts for a call that begins again from its first request, except how often it has done so.
 func (c *Counters) Restart(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if !policy.Then.Restart {
@@ -55,8 +54,8 @@ func (c *Counters) Restart(policies []*playbook.Policy) {
 	}
 }
 
-// Settled gives a policy that was exhausted its attempts again, or its polls: people
-// have decided so.
+// Settled resets the count of a policy that was exhausted, since a person requested another attempt: of its polls if polls is
+// set, else of its failures.
 func (c *Counters) Settled(policy int, polls bool) {
 	switch {
 	case policy == 0:
@@ -68,8 +67,7 @@ func (c *Counters) Settled(policy int, polls bool) {
 	c.NamedInRow, c.Named = 0, 0
 }
 
-// Resumed gives the request that a call is continued with its attempts anew, and its
-// polls.
+// Resumed resets the counts for the current request of a call that a later run continues: it gets all attempts and polls again.
 func (c *Counters) Resumed(policies []*playbook.Policy) {
 	c.NamedInRow, c.Named = 0, 0
 	c.success(policies)
@@ -127,8 +125,8 @@ type Decision struct {
 	// Count and Limit are the policy's count for this match and its
 	// max_attempts, for summaries such as "attempt 3/5".
 	Count, Limit int
-	// Spent is the number of the policy that the ruling exhausted, which is not
-	// Policy where another one matched behind it; Why says in words how.
+	// Spent is the number of the policy that ran out of attempts or time with this outcome, 0 for none. It differs from Policy
+	// if a later policy matched after it. Why says what it ran out of, for messages.
 	Spent int
 	Why   string
 	// Cut names a policy that ended by the operator's limit before its own.

@@ -23,7 +23,7 @@ import (
 
 // Errors of answers that came to nothing.
 var (
-	// ErrNoAnswer says that no worker has responded: what was sent may take effect yet.
+	// ErrNoAnswer: no worker responded in time; what was sent may still take effect.
 	ErrNoAnswer = errors.New("no worker responds")
 	// ErrClosed says that the workflow has ended.
 	ErrClosed = errors.New("the workflow has ended")

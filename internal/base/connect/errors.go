@@ -9,9 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// This file is the only one that knows the types of the server's errors. Each
-// function answers one question of a caller; an error that wraps one of the
-// server's is that error too, and nil is none of them.
+// Only this file inspects the server's error types. Each function accepts wrapped errors, and is false for nil.
 
 // NotFound reports whether the server does not know a workflow, an activity or a
 // schedule, or knows that the workflow or activity has ended.

@@ -21,11 +21,11 @@ type Doc struct {
 // commands give those that fit.
 func All() []Doc {
 	return []Doc{
-		{OK, "completed, or skipped as concurrency asks; of validate: no problem was found"},
-		{Failed, "failed or cancelled; of validate and migrate: problems were found; of a command: it was refused"},
-		{Usage, "wrong usage, or an invalid playbook; nothing was started"},
-		{NoServer, "no server, or it did not report how the run ended"},
-		{Partial, "partial success: not every iteration succeeded; with --strict whenever one failed"},
-		{Interrupted, "left by Ctrl-C; on a server that stays the run continues"},
+		{OK, "the run completed, or was skipped under its concurrency key. For validate: no problems were found"},
+		{Failed, "the run failed or was cancelled. For validate and migrate: problems were found. For commands to a run: it refused them"},
+		{Usage, "the command line is wrong, or the playbook is invalid; nothing was started"},
+		{NoServer, "no server was reached, or it did not report how the run ended"},
+		{Partial, "partial success: some iterations failed. With --strict, any failed iteration gives this code"},
+		{Interrupted, "interrupted by Ctrl-C. On a server that keeps running, the run continues"},
 	}
 }

@@ -45,6 +45,7 @@ const (
 	LabelReason    = "reason"
 	LabelResult    = "result"
 	LabelOperation = "operation"
+	LabelTable     = "table"
 )
 
 // Values of LabelRole: whose call it is.
@@ -61,47 +62,52 @@ var (
 	Runs = &Metric{
 		"reprise_runs_total", Counter,
 		[]string{LabelPlaybook, LabelStatus},
-		"Runs that have ended, by how they did.",
+		"Runs that have ended, by status.",
 	}
 	RunTime = &Metric{
 		"reprise_run_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStatus},
-		"How long runs took, their waits included.",
+		"How long runs took, including their waits.",
 	}
 	Steps = &Metric{
 		"reprise_steps_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelStatus},
-		"Visits of steps that have ended, by how they did.",
+		"Visits of steps that have ended, by status.",
 	}
 	StepTime = &Metric{
 		"reprise_step_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelStatus},
-		"How long visits of steps took, their waits and iterations included.",
+		"How long visits of steps took, including their waits and iterations.",
+	}
+	StepRows = &Metric{
+		"reprise_rows_total", Counter,
+		[]string{LabelPlaybook, LabelStep, LabelTable, LabelOperation},
+		"Rows of visits of steps that have ended, by what was done: read (without a table), written, deleted, rejected, discarded. Of a step that runs a playbook that one's steps have them.",
 	}
 	Iterations = &Metric{
 		"reprise_iterations_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelState},
-		"Iterations of loops that have ended, by their state.",
+		"Iterations of loops that have ended, by state.",
 	}
 	DeadLetters = &Metric{
 		"reprise_dead_letters_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelKind, LabelClass},
-		"Iterations that ended as failed, by kind and class of the error.",
+		"Iterations that failed, by kind and class of the error.",
 	}
 	Calls = &Metric{
 		"reprise_calls_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelStatus},
-		"Calls that have ended, those of sinks included.",
+		"Calls that have ended, including calls of sinks.",
 	}
 	CallTime = &Metric{
 		"reprise_call_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelStatus},
-		"How long calls took, from the first attempt to the end, with their waits.",
+		"How long calls took from the first attempt to the end, including their waits.",
 	}
 	Retries = &Metric{
 		"reprise_task_retry_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelClass, LabelAttempt},
-		"Attempts that failed and are made again; attempt is which retry of its request that is: 1 to 10, or more.",
+		"Failed attempts that are retried. attempt is the number of the retry: 1 to 10, or more.",
 	}
 	Exhausted = &Metric{
 		"reprise_task_retry_exhausted_total", Counter,
@@ -111,7 +117,7 @@ var (
 	Waits = &Metric{
 		"reprise_wait_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelReason},
-		"Durable waits, as long as they were planned: before a retry (failure), as the other side asked (rate_limited), before a poll or a page, or for a rate limit (turn).",
+		"Durable waits, by their planned length: before a retry (failure), as the server requested (rate_limited), before a poll or a page, or for a rate limit (turn).",
 	}
 )
 
@@ -120,7 +126,7 @@ var (
 var WatermarkAge = &Metric{
 	"reprise_watermark_age_seconds", Gauge,
 	[]string{LabelPlaybook, LabelStep},
-	"How old the watermark is that a step with incremental of type time or date has moved last, of a loop the oldest one.",
+	"Age of the watermark of a step with incremental of type time or date; for a loop, of the oldest one.",
 }
 
 // Metrics of activities, which count what this worker has done; workflows count
@@ -129,42 +135,42 @@ var (
 	Attempts = &Metric{
 		"reprise_attempts_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
-		"Attempts that were made, by the class of the error; none for those that went well.",
+		"Attempts, by the class of their error; none for those that succeeded.",
 	}
 	AttemptTime = &Metric{
 		"reprise_attempt_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
-		"How long attempts took, without the wait for a rate limit.",
+		"How long attempts took, not counting the wait for a rate limit.",
 	}
 	InFlight = &Metric{
 		"reprise_attempts_in_flight", Gauge,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole},
-		"Attempts that this worker is making: those that have not ended and wait for no rate limit.",
+		"Attempts that this worker is making now, not counting those that wait for a rate limit.",
 	}
 	Pages = &Metric{
 		"reprise_pages_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool},
-		"Pages that were fetched: attempts of steps that went well.",
+		"Pages that were fetched: successful attempts of steps.",
 	}
 	Rows = &Metric{
 		"reprise_rows_written_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool},
-		"Rows that sinks wrote, as far as the destination reports, else that they were given.",
+		"Rows that sinks wrote, as the destination reports them; otherwise the rows that they were given.",
 	}
 	TurnTime = &Metric{
 		"reprise_rate_limit_wait_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep},
-		"How long attempts waited in their worker for a rate limit.",
+		"How long attempts waited in the worker for a rate limit.",
 	}
 	StoreTime = &Metric{
 		"reprise_payload_store_seconds", Histogram,
 		[]string{LabelOperation, LabelResult},
-		"Operations of the payload store.",
+		"How long operations of the payload store took.",
 	}
 	StoreBytes = &Metric{
 		"reprise_payload_store_bytes_total", Counter,
 		[]string{LabelOperation, LabelResult},
-		"Bytes that operations of the payload store were about.",
+		"Bytes that were written to and read from the payload store.",
 	}
 )
 
@@ -173,11 +179,11 @@ var (
 	Loads = &Metric{
 		"reprise_interpreter_loads_total", Counter,
 		[]string{LabelResult},
-		"Playbooks that were taken from the cache, or compiled; replays count.",
+		"Playbooks that were compiled, or found in the cache; includes replays.",
 	}
 	Evaluations = &Metric{
 		"reprise_interpreter_evaluations_total", Counter, nil,
-		"Expressions that were evaluated; replays count.",
+		"Expressions that were evaluated; includes replays.",
 	}
 )
 
@@ -185,22 +191,22 @@ var (
 var (
 	Memory = &Metric{
 		"reprise_memory_live_bytes", Gauge, nil,
-		"Memory in use, as the last garbage collection found it.",
+		"Memory in use after the last garbage collection.",
 	}
 	MemoryBound = &Metric{
 		"reprise_memory_bound_bytes", Gauge, nil,
-		"Memory in use above which the workflows that are kept are dropped.",
+		"Memory in use above which the worker drops its cached workflows.",
 	}
 	CacheDrops = &Metric{
 		"reprise_cache_drops_total", Counter, nil,
-		"Times that all workflows that were kept were dropped, as the memory in use was above its bound.",
+		"How often the worker dropped its cached workflows because the memory in use exceeded the bound.",
 	}
 )
 
 // All are the metrics of a worker, in the order in which they are documented.
 func All() []*Metric {
 	return []*Metric{
-		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
+		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
 		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -74,10 +76,24 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 	return ref, s.write(ctx, ref, data)
 }
 
+// ownerOnly has a file readable by its owner alone, whatever the umask is, where its folder is for the owner alone.
+func ownerOnly(as func(any) bool) error {
+	var file *os.File
+	if !as(&file) {
+		return nil // an object of a bucket
+	}
+	folder, err := os.Stat(filepath.Dir(file.Name()))
+	const others = 0o077
+	if err != nil || folder.Mode().Perm()&others != 0 { // dir_file_mode of the address shares the store
+		return err
+	}
+	return file.Chmod(0o600)
+}
+
 // write writes a value whatever is there, and records whether the store accepted it.
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
-	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
+	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
 	s.observe("write", ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)

@@ -36,7 +36,7 @@ type Store struct {
 	health health
 	kept   recentKeys
 	watch  Watch
-	// scripts are those that were read last.
+	// scripts caches scripts that were read recently.
 	scripts *lru.Cache[reference, []byte]
 }
 

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
+
+	"reprise/interpreter/credential"
 )
 
 // ConnectionSecrets is what must not be shown of a connection.
@@ -43,12 +44,12 @@ func (c *ConnectionSecrets) ready() *ConnectionSecrets {
 		for _, secret := range c.secrets {
 			found := forms(secret)
 			c.patterns = append(c.patterns, found...)
-			if LooksSecret(secret) {
+			if credential.Looks(secret) {
 				distinct, echoes = append(distinct, found...), append(echoes, echoed(secret, found)...)
 			}
 		}
 		for _, name := range c.names {
-			if LooksSecret(name) {
+			if credential.Looks(name) {
 				c.patterns = append(c.patterns, forms(name)...)
 			}
 		}
@@ -175,7 +176,7 @@ func (c *ConnectionSecrets) login(pair string) {
 func (c *ConnectionSecrets) parts(text string) {
 	for _, separators := range []string{" \t", " \t;,&=", " \t;,&=:?'\"/@"} {
 		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
-			if part != text && LooksSecret(part) {
+			if part != text && credential.Looks(part) {
 				c.secret(part)
 			}
 		}
@@ -211,7 +212,7 @@ func (c *ConnectionSecrets) url(raw, scheme string) {
 	for _, pair := range strings.Split(u.RawQuery, "&") {
 		key, value, _ := strings.Cut(pair, "=")
 		switch {
-		case isSecretName(key):
+		case credential.HasPart(key):
 			if decoded, err := url.QueryUnescape(value); err == nil {
 				c.secret(decoded)
 			}
@@ -233,7 +234,7 @@ func (c *ConnectionSecrets) guessed(text string, decode func(string) (string, er
 	if err != nil {
 		decoded = text
 	}
-	if LooksSecret(decoded) {
+	if credential.Looks(decoded) {
 		c.secret(decoded, text)
 	}
 }
@@ -261,7 +262,7 @@ func (c *ConnectionSecrets) malformed(raw string) {
 	for _, found := range setting.FindAllStringSubmatch(raw, -1) {
 		value := strings.Trim(found[2], "'")
 		switch {
-		case isSecretName(found[1]):
+		case credential.HasPart(found[1]):
 			c.secret(value)
 		case found[1] == "user":
 			c.name(value)
@@ -276,47 +277,6 @@ func (c *ConnectionSecrets) malformed(raw string) {
 func isPath(raw string) bool {
 	return !strings.ContainsAny(raw, " \t@?&=") &&
 		(strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "./") || strings.HasSuffix(raw, ".db") || strings.HasSuffix(raw, ".sqlite"))
-}
-
-// secretNames are parts of the names of what holds a secret.
-var secretNames = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
-
-// pageNames are parts of the names of tokens that say which page is meant.
-var pageNames = []string{"page", "next", "cursor", "continu", "sync"}
-
-// NamesSecret reports whether the name of a parameter is that of a secret.
-func NamesSecret(name string) bool {
-	lower := strings.ToLower(name)
-	isPage := func(part string) bool { return strings.Contains(lower, part) }
-	return isSecretName(lower) && !slices.ContainsFunc(pageNames, isPage)
-}
-
-func isSecretName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) })
-}
-
-const (
-	minDistinct  = 8
-	longDistinct = 20
-)
-
-// LooksSecret reports whether a text cannot be taken for a word, a name, a number
-// or a date: 8 bytes or more with letters and digits, or with characters that
-// names do not have, or 20 bytes of anything.
-func LooksSecret(text string) bool {
-	letters, digits, others := false, false, false
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c >= '0' && c <= '9':
-			digits = true
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-			letters = true
-		case !strings.ContainsRune("-_./:", rune(c)):
-			others = true
-		}
-	}
-	return len(text) >= longDistinct || len(text) >= minDistinct && (letters && digits || others)
 }
 
 // asInURL takes back escapes that URLs do not need in a query, as clients do that
@@ -337,7 +297,7 @@ func echoed(secret string, found []pattern) []pattern {
 	}
 	kept := all[:0:0]
 	for _, p := range all {
-		if len(p.text) >= minDistinct && p.kind != loose {
+		if len(p.text) >= credential.MinDistinct && p.kind != loose {
 			kept = append(kept, p)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	// encoded is part of a base64 text, whose characters beside it hold bits of
 	// the secret.
 	encoded
-	// word has no letters and digits beside it.
+	// word is found only where no letter or digit is directly before or after it.
 	word
 	// loose is found in the letters and digits of a text alone.
 	loose

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"reprise/interpreter/credential"
 )
 
 // minLoose is how many letters and digits a secret must have to be found by these
-// alone; see [LooksSecret] for the rest.
+// alone; see [credential.Looks] for the rest.
 const minLoose = 8
 
 // loosely are the patterns with which a secret is found in its letters and digits
@@ -17,7 +19,7 @@ const minLoose = 8
 func loosely(secret string) []pattern {
 	var all []pattern
 	add := func(text string, least int) {
-		if core := squashed(layer{text: text}).text; len(core) >= least && LooksSecret(core) {
+		if core := squashed(layer{text: text}).text; len(core) >= least && credential.Looks(core) {
 			all = append(all, pattern{text: core, kind: loose})
 		}
 	}

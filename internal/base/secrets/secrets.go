@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 
+	"reprise/interpreter/credential"
 	"reprise/interpreter/lists"
 )
 
 // Stars stand for what was masked.
-const Stars = "***"
+const Stars = credential.Stars
 
 // maxAdded is how many secrets that were added one by one are remembered; the
 // oldest is forgotten first. Tokens that are fetched again and again expire.

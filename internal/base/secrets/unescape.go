@@ -179,7 +179,7 @@ func unescapeEntity(text string) (n int, stands string) {
 	return 0, ""
 }
 
-// number reads the digits at an offset, exactly as many.
+// number parses exactly digits characters at offset, in a base; false if they are no number.
 func number(text string, offset, digits, base int) (int64, bool) {
 	if len(text) < offset+digits || text[offset] == '+' || text[offset] == '-' {
 		return 0, false

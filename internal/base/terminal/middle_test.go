@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -24,14 +25,48 @@ func TestMiddle(t *testing.T) {
 	require.Equal(t, "夜間…7x2k", terminal.Middle("夜間の取り込み-東京-7x2k", 9))
 }
 
-// TestMiddleAll: identifiers that differ in their middle alone can be told apart.
-func TestMiddleAll(t *testing.T) {
+// TestWrapName: every letter of a name stays, and lines end between its words where they can.
+func TestWrapName(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"nightl…east-hospital", "nightl…west-hospital", "short", "nightly-im…asia-7x2k"}, terminal.MiddleAll([]string{
-		"nightly-import-of-all-patients-from-the-east-hospital", "nightly-import-of-all-patients-from-the-west-hospital", "short", "nightly-import-asia-7x2k",
-	}, 20))
-	require.Equal(t, []string{"nig…east-…", "nig…west-…"}, terminal.MiddleAll([]string{
-		"nightly-import-from-the-east-hospital-of-the-town", "nightly-import-from-the-west-hospital-of-the-town",
-	}, 10))
-	require.Equal(t, []string{"nightl…e-same", "nightl…e-same"}, terminal.MiddleAll([]string{"nightly-always-the-same", "nightly-always-the-same"}, 13))
+	for width, want := range map[int]string{
+		40: "nightly-import-of-all-patients-7x2k", 35: "nightly-import-of-all-patients-7x2k", 20: "nightly-import-of-\nall-patients-7x2k", 10: "nightly-\nimport-of-\nall-patien\nts-7x2k",
+		5: "night\nly-\nimpor\nt-of-\nall-\npatie\nnts-\n7x2k",
+	} {
+		require.Equal(t, want, terminal.WrapName("nightly-import-of-all-patients-7x2k", width), width)
+	}
+	for width := 1; width < 20; width++ {
+		wrapped := terminal.WrapName("夜間の取り込み-東京-7x2k", width)
+		require.Equal(t, "夜間の取り込み-東京-7x2k", strings.ReplaceAll(wrapped, "\n", ""))
+		if width > 1 {
+			require.LessOrEqual(t, text.LongestLineLen(wrapped), width, wrapped)
+		}
+	}
+}
+
+// TestFitColumns: a table leaves out its last columns and then wraps names; where nothing bounds it, it is whole.
+func TestFitColumns(t *testing.T) {
+	t.Parallel()
+	names := []string{"nightly-import-of-all-patients-of-the-east-7x2k", "short"}
+	render := func(columns, names []string) string {
+		rows := terminal.NewTable(terminal.Head(columns)...)
+		for i, name := range names {
+			rows.AppendRow(terminal.Row(columns, map[string]any{"run": name, "status": "partial_success", "started": "4m ago", "time": i}))
+		}
+		return rows.Render()
+	}
+	sets := [][]string{{"run", "status", "started", "time"}, {"run", "status", "started"}, {"run", "status"}}
+	for width, columns := range map[int]int{terminal.Unbounded: 4, 80: 4, 73: 4, 55: 3, 50: 2, 40: 2, 30: 2} {
+		table := terminal.FitColumns(width, names, sets, render)
+		require.Len(t, strings.Split(strings.Split(table, "\n")[1], "│"), columns+2, "%d\n%s", width, table)
+		if width > 35 {
+			require.LessOrEqual(t, text.LongestLineLen(table), width, table)
+		}
+		joined := ""
+		for _, line := range strings.Split(table, "\n")[3:] {
+			if cells := strings.Split(line, "│"); len(cells) > 1 {
+				joined += strings.TrimSpace(cells[1])
+			}
+		}
+		require.Equal(t, strings.Join(names, ""), joined, width)
+	}
 }

@@ -9,28 +9,40 @@ import (
 	"golang.org/x/term"
 )
 
-// Paper is what a report is written on.
+// Paper describes what a text is written to: a terminal, or a pipe or file.
 type Paper struct {
 	Colour bool
-	Width  int // in columns
-	// Wraps is true for a terminal, where long lines are broken between words. Programs get them whole.
-	Wraps bool
+	Width  int // in columns; Unbounded for a pipe or a file
 }
 
-// Lines are those of one line: several where it is too long for a terminal.
-func (p Paper) Lines(said string) []string {
-	if !p.Wraps {
-		return []string{said}
+// Unbounded is the width of pipes and files: nothing in them is cut or wrapped, and tables have all their columns.
+const Unbounded = 1 << 20
+
+// Lines breaks a line between words, into as many as the width requires.
+func (p Paper) Lines(said string) []string { return Wrap(said, p.Width) }
+
+// Shorten cuts a text as Shorten does for a terminal. For pipes and files it is whole, on one line.
+func (p Paper) Shorten(text string, most int) string {
+	if p.Width >= Unbounded {
+		most = Unbounded
 	}
-	return Wrap(said, p.Width)
+	return Shorten(text, most)
 }
 
-// PaperOf describes where a report goes. Colours are for people at a terminal, unless
-// they want none (no-color.org).
+// Layout returns the width by which texts of several lines are laid out: 80 where nothing bounds it.
+func Layout(width int) int {
+	if width >= Unbounded {
+		return HelpColumns
+	}
+	return width
+}
+
+// PaperOf describes what a stream writes to. Only terminals have colours, and not where NO_COLOR is set (no-color.org).
 func PaperOf(w io.Writer) Paper {
-	return Paper{
-		Colour: IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w), Wraps: IsTerminal(w),
+	if !IsTerminal(w) {
+		return Paper{Width: Unbounded}
 	}
+	return Paper{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w)}
 }
 
 // IsTerminal reports whether a stream goes to a terminal.
@@ -48,7 +60,7 @@ func File(w io.Writer) *os.File {
 	return file
 }
 
-// Width is that of the terminal, 80 for anything else.
+// Width returns the width of the terminal, 80 for anything else: for help and other prose, which is wrapped everywhere.
 func Width(w io.Writer) int {
 	const fallback, least = 80, 20
 	if file := File(w); file != nil {

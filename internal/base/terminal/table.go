@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -30,24 +31,71 @@ func Head(columns []string) table.Row {
 	return lists.Map(columns, func(name string) any { return name })
 }
 
-// FitColumns renders a table with the first set of columns that fits a width. The identifiers of its
-// rows are what other commands want, so they are cut last, in their middle, with the last set.
-func FitColumns(width int, ids []string, sets [][]string, render func(columns, ids []string) string) string {
-	rendered := ""
-	for _, columns := range sets {
-		if rendered = render(columns, ids); text.LongestLineLen(rendered) <= width {
+// leastName is the narrowest that a column of names becomes before other columns are left out.
+const leastName = 16
+
+// FitColumns renders a table with the first set of columns that fits a width. Other commands take the names of its
+// rows, so these are never cut: a long one wraps. A column is left out where names would otherwise have less than two
+// fifths of the width.
+func FitColumns(width int, names []string, sets [][]string, render func(columns, names []string) string) string {
+	longest := widest(names)
+	const share, of = 2, 5
+	least := min(longest, max(leastName, width*share/of))
+	for i, columns := range sets {
+		wrapped := WrapNames(names, least)
+		rendered := render(columns, wrapped)
+		room := width - text.LongestLineLen(rendered)
+		switch {
+		case room < 0 && i < len(sets)-1:
+		case least == longest:
 			return rendered
+		default:
+			return render(columns, WrapNames(names, min(longest, max(widest(wrapped)+room, 1))))
 		}
 	}
-	longest := 0
-	for _, id := range ids {
-		longest = max(longest, text.StringWidth(id))
-	}
-	return render(sets[len(sets)-1], MiddleAll(ids, max(longest-text.LongestLineLen(rendered)+width, 1)))
+	return ""
 }
 
-// Elastic is a column that may be narrower than its cells, which are cut or wrapped to
-// at least so many characters; with 0 it may be left out.
+// widest is the width of the longest line of some names.
+func widest(names []string) int {
+	width := 0
+	for _, name := range names {
+		width = max(width, text.LongestLineLen(name))
+	}
+	return width
+}
+
+// WrapNames wraps names as WrapName does.
+func WrapNames(names []string, width int) []string {
+	return lists.Map(names, func(name string) string { return WrapName(name, width) })
+}
+
+// WrapName breaks a name into lines of a width: behind a mark between its words, where one is in the second half of the
+// line, else anywhere.
+func WrapName(name string, width int) string {
+	var lines []string
+	for text.StringWidth(name) > width {
+		end, columns := 0, 0
+		mark := 0
+		for at, r := range name {
+			if columns += text.RuneWidth(r); columns > width && at > 0 {
+				break
+			}
+			end = at + utf8.RuneLen(r)
+			if strings.ContainsRune("-_/.#: ", r) && columns*2 > width {
+				mark = end
+			}
+		}
+		if mark > 0 {
+			end = mark
+		}
+		lines, name = append(lines, name[:end]), name[end:]
+	}
+	return strings.Join(append(lines, name), "\n")
+}
+
+// Elastic is a column that may be narrower than its cells. They are cut or wrapped to at least so many characters;
+// where Least is 0, the column may be left out.
 type Elastic struct {
 	Name  string
 	Least int
@@ -85,63 +133,8 @@ func Middle(id string, width int) string {
 	return string(runes[:first]) + "…" + string(runes[len(runes)-last:])
 }
 
-// MiddleAll cuts identifiers to a width like Middle. Where different ones would look the same then,
-// what they differ in stays as well.
-func MiddleAll(ids []string, width int) []string {
-	cut := make([]string, len(ids))
-	same := map[string][]int{}
-	for i, id := range ids {
-		cut[i] = Middle(id, width)
-		same[cut[i]] = append(same[cut[i]], i)
-	}
-	for i := range ids {
-		alike := same[cut[i]]
-		if len(alike) == 0 || alike[0] != i {
-			continue // those that look like it were handled with it
-		}
-		at := commonBeginning(ids, alike)
-		if at < 0 {
-			continue
-		}
-		for _, other := range alike {
-			cut[other] = around(ids[other], at, width)
-		}
-	}
-	return cut
-}
-
-// commonBeginning is how many letters the beginnings of some identifiers have in common, -1 where
-// all are the same.
-func commonBeginning(ids []string, some []int) int {
-	first, common := []rune(ids[some[0]]), -1
-	for _, i := range some[1:] {
-		other, n := []rune(ids[i]), 0
-		for n < len(first) && n < len(other) && first[n] == other[n] {
-			n++
-		}
-		if ids[i] != ids[some[0]] && (common < 0 || n < common) {
-			common = n
-		}
-	}
-	return common
-}
-
-// around cuts an identifier to a width so that its beginning stays, and what follows on a letter.
-func around(id string, at, width int) string {
-	runes := []rune(id)
-	head := max(width/3, 1)
-	rest := width - head - 1
-	if rest < 2 || text.StringWidth(id) != len(runes) {
-		return Middle(id, width)
-	}
-	if len(runes)-at <= rest {
-		return string(runes[:head]) + "…" + string(runes[len(runes)-rest:])
-	}
-	return string(runes[:head]) + "…" + string(runes[at:at+rest-1]) + "…"
-}
-
-// Fit renders a table with its elastic columns narrower, one after the other, until it
-// fits a width or all have their least.
+// Fit renders a table at a width: it makes elastic columns narrower, one after the other, until the table fits or all
+// have their least.
 func Fit(rows table.Writer, width int, columns ...Elastic) string {
 	rendered := rows.Render()
 	var configs []table.ColumnConfig

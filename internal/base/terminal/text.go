@@ -119,8 +119,11 @@ func Hanging(margin, said string, width int) string {
 	return margin + strings.Join(lines, "\n"+margin+"  ") + "\n"
 }
 
-// Wrap gives the lines of a text that is broken at a width.
+// Wrap breaks a text between words at a width, and returns its lines.
 func Wrap(said string, width int) (lines []string) {
+	if width >= Unbounded/2 { // also behind a margin
+		return strings.Split(strings.TrimRight(said, " \n"), "\n")
+	}
 	for line := range strings.Lines(text.WrapSoft(said, width)) {
 		lines = append(lines, strings.TrimRight(line, " \n"))
 	}

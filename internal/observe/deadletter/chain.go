@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // States of a dead letter.
@@ -60,7 +60,7 @@ type Chain struct {
 }
 
 // RoundID is the workflow ID of a run's nth reprocess.
-func RoundID(workflowID, runID string, n int) string { return workflows.RoundID(workflowID, runID, n) }
+func RoundID(workflowID, runID string, n int) string { return protocol.RoundID(workflowID, runID, n) }
 
 // Chain reads a run and its reprocesses. The run may be given as one of these.
 func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, error) {
@@ -166,7 +166,7 @@ func (r *Reader) cancelled(
 
 // indexAt is the index of the element at a place of a loop's input, which may be a choice
 // of the collection.
-func indexAt(input workflows.LoopInput, position int) int {
+func indexAt(input protocol.LoopInput, position int) int {
 	if input.Chosen != nil {
 		return input.Chosen.Indexes[position]
 	}
@@ -242,8 +242,8 @@ func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (stri
 		if input.Chosen != nil {
 			size = input.Chosen.Size
 		}
-		task := workflows.Task{ID: run.WorkflowID, Step: letter.Step, Visit: letter.Visit}
-		id, _ := workflows.IterationID(task, book.Step(letter.Step).Loop, size, input.Chosen, letter.Index)
+		task := protocol.Task{ID: run.WorkflowID, Step: letter.Step, Visit: letter.Visit}
+		id, _ := protocol.IterationID(task, book.Step(letter.Step).Loop, size, input.Chosen, letter.Index)
 		return id, nil
 	}
 	return "", nil
@@ -300,13 +300,13 @@ func (e *UnfitError) Error() string { return e.Reason }
 // *UnfitError says that it cannot run them.
 func (r *Reader) Reprocess(
 	ctx context.Context, chain *Chain, letters []Letter, book *playbook.Playbook,
-) (*workflows.Reprocess, error) {
+) (*protocol.Reprocess, error) {
 	before, err := chain.Origin.Book()
 	if err != nil {
 		return nil, err
 	}
 	origin := chain.Origin
-	plan := &workflows.Reprocess{Origin: interpreter.RunInfo{
+	plan := &protocol.Reprocess{Origin: interpreter.RunInfo{
 		WorkflowID: origin.WorkflowID, RunID: origin.RunID, StartedAt: origin.StartedAt, Playbook: book.Name,
 		Round: len(chain.Rounds) + 1, ScheduledAt: origin.ScheduledAt,
 	}}
@@ -364,16 +364,16 @@ func fits(before, book *playbook.Playbook, name string) error {
 }
 
 // again gives the positions of iterations in the loop of the origin.
-func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (workflows.ReprocessLoop, error) {
+func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (protocol.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {
-		return workflows.ReprocessLoop{}, err
+		return protocol.ReprocessLoop{}, err
 	}
-	again := workflows.ReprocessLoop{
+	again := protocol.ReprocessLoop{
 		Step: loop.Step, Visit: loop.Visit, Args: input.Task.Args,
 		Vars:   merged(input.Task.Data.Vars, input.SinkData.Vars),
 		Steps:  merged(input.Task.Data.Steps, input.SinkData.Steps),
-		Chosen: workflows.Chosen{Indexes: indexes, Size: len(input.Elements)},
+		Subset: protocol.Subset{Indexes: indexes, Size: len(input.Elements)},
 	}
 	if input.Chosen != nil {
 		again.Size = input.Chosen.Size

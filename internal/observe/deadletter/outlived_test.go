@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -37,40 +37,40 @@ workflow:
 // registerSlow registers workflows of a run whose iterations end when they are
 // told to, also after the end of their loop. The last element never begins.
 func registerSlow(w worker.Worker) {
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.Input) error {
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ protocol.Input) error {
 		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID + "/fetch#1",
 		})
-		return workflow.ExecuteChildWorkflow(ctx, workflows.LoopWorkflowName, workflows.LoopInput{
+		return workflow.ExecuteChildWorkflow(ctx, protocol.LoopWorkflowName, protocol.LoopInput{
 			Elements: []expression.Value{expression.Of("a"), expression.Of("b"), expression.Of("c"), expression.Of("d")},
 		}).Get(ctx, nil)
-	}, workflow.RegisterOptions{Name: workflows.PlaybookWorkflowName})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.LoopInput) error {
+	}, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input protocol.LoopInput) error {
 		for i, element := range input.Elements[:3] {
 			child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 				WorkflowID:        workflow.GetInfo(ctx).WorkflowExecution.ID + "/" + string(rune('0'+i)),
 				ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 			})
-			workflow.ExecuteChildWorkflow(child, workflows.CallsWorkflowName, workflows.CallsInput{
+			workflow.ExecuteChildWorkflow(child, protocol.CallsWorkflowName, protocol.CallsInput{
 				Calls: []call.Snapshot{{Index: &i, Size: 4, Element: element}},
 			})
 		}
 		return workflow.Await(ctx, func() bool { return false })
-	}, workflow.RegisterOptions{Name: workflows.LoopWorkflowName})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.CallsInput) (*workflows.CallsOutput, error) {
+	}, workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, input protocol.CallsInput) (*protocol.CallsOutput, error) {
 		var problem string
 		workflow.GetSignalChannel(ctx, "end").Receive(ctx, &problem)
 		result := interpreter.CallResult{Status: interpreter.StatusSuccess}
 		if problem != "" {
 			result.Status, result.Error = interpreter.StatusError, &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Message: problem}
 		}
-		output := &workflows.CallsOutput{Iterations: []interpreter.IterationResult{{Index: *input.Calls[0].Index, Result: result}}}
+		output := &protocol.CallsOutput{Iterations: []interpreter.IterationResult{{Index: *input.Calls[0].Index, Result: result}}}
 		if problem != "" {
 			return nil, temporal.NewApplicationErrorWithOptions(problem, string(interpreter.KindHTTP),
 				temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 		}
 		return output, nil
-	}, workflow.RegisterOptions{Name: workflows.CallsWorkflowName})
+	}, workflow.RegisterOptions{Name: protocol.CallsWorkflowName})
 }
 
 // TestIterationsThatOutliveTheirLoop: how they ended is in no history of a
@@ -84,7 +84,7 @@ func TestIterationsThatOutliveTheirLoop(t *testing.T) {
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: id},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: oneLoop})
+		protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: oneLoop})
 	require.NoError(t, err)
 	loop := id + "/fetch#1"
 	status := func(id string) enums.WorkflowExecutionStatus {
@@ -135,26 +135,26 @@ func TestFailuresThatOnlyTheLoopReports(t *testing.T) {
 	env := testenv.Temporal(t)
 	c, id := env.Client(), env.NewTaskQueue()
 	w := worker.New(c, id, worker.Options{})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.Input) error {
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ protocol.Input) error {
 		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID + "/fetch#1",
 		})
-		return workflow.ExecuteChildWorkflow(ctx, workflows.LoopWorkflowName, workflows.LoopInput{
+		return workflow.ExecuteChildWorkflow(ctx, protocol.LoopWorkflowName, protocol.LoopInput{
 			Elements: []expression.Value{expression.Of("a"), expression.Of("b"), expression.Of("c")},
 		}).Get(ctx, nil)
-	}, workflow.RegisterOptions{Name: workflows.PlaybookWorkflowName})
-	w.RegisterWorkflowWithOptions(func(workflow.Context, workflows.LoopInput) (*interpreter.LoopResult, error) {
+	}, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
+	w.RegisterWorkflowWithOptions(func(workflow.Context, protocol.LoopInput) (*interpreter.LoopResult, error) {
 		result := interpreter.NewLoopResult(3)
 		result.Add(1, "b", interpreter.IterationResult{Index: 1, Result: interpreter.CallResult{
 			Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindTool, Message: "too large"},
 		}})
 		result.Stats.Failed, result.Stats.Cancelled = 2, 1
 		return result, nil
-	}, workflow.RegisterOptions{Name: workflows.LoopWorkflowName})
+	}, workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: id},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: oneLoop})
+		protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: oneLoop})
 	require.NoError(t, err)
 	require.NoError(t, testenv.Outcome(t, run, nil))
 	chain, err := (&deadletter.Reader{Reader: runs.Reader{Client: c}}).Chain(t.Context(), id, "")

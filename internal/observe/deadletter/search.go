@@ -14,7 +14,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/observe/runs"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // reading is how many runs are read at once.
@@ -22,7 +22,7 @@ const reading = 8
 
 // ErrNoAttributes says that the namespace does not know which runs have dead
 // letters: only runs that are named can be read.
-var ErrNoAttributes = errors.New("the namespace does not have the search attribute " + workflows.DeadLettersAttribute)
+var ErrNoAttributes = errors.New("the namespace does not have the search attribute " + protocol.DeadLettersAttribute)
 
 // Search finds the chains of all runs with dead letters that the namespace
 // still has, in no certain order; only those where something has happened since
@@ -30,7 +30,7 @@ var ErrNoAttributes = errors.New("the namespace does not have the search attribu
 // set when a loop has ended, so a run that was terminated within its first loop
 // is not among them.
 func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) ([]*Chain, error) {
-	query := fmt.Sprintf("WorkflowType = '%s' AND %s > 0", workflows.PlaybookWorkflowName, workflows.DeadLettersAttribute)
+	query := fmt.Sprintf("WorkflowType = '%s' AND %s > 0", protocol.PlaybookWorkflowName, protocol.DeadLettersAttribute)
 	if !since.IsZero() {
 		query += fmt.Sprintf(" AND (CloseTime >= '%s' OR ExecutionStatus = 'Running')", since.UTC().Format(time.RFC3339Nano))
 	}

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // ErrNoResult says that a run ended without a result: it was
@@ -26,23 +26,23 @@ var ErrRefused = errors.New("the worker refused the playbook")
 // failed or cancelled run travels in the details of its failure. An error that
 // wraps ErrRefused or ErrNoResult says that the run has ended without one; any
 // other, that how it ended could not be learnt.
-func Of(ctx context.Context, run client.WorkflowRun) (workflows.Result, error) {
-	var result workflows.Result
+func Of(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
+	var result protocol.Result
 	err := run.Get(ctx, &result)
-	if err == nil || workflows.DetailsOf(err, &result) {
+	if err == nil || protocol.DetailsOf(err, &result) {
 		return result, nil
 	}
 	if _, ok := errors.AsType[*temporal.WorkflowExecutionError](err); !ok {
-		return workflows.Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
+		return protocol.Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
 	}
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		if application.Type() == workflows.InvalidPlaybook {
-			return workflows.Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
+		if application.Type() == protocol.InvalidPlaybook {
+			return protocol.Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
 		}
-		return workflows.Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
+		return protocol.Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
 	}
 	if _, ok := errors.AsType[*temporal.CanceledError](err); ok {
-		return workflows.Result{Status: interpreter.Cancelled}, nil
+		return protocol.Result{Status: interpreter.Cancelled}, nil
 	}
-	return workflows.Result{}, fmt.Errorf("%w: %w", ErrNoResult, err)
+	return protocol.Result{}, fmt.Errorf("%w: %w", ErrNoResult, err)
 }

@@ -59,15 +59,15 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		require.Empty(t, found.Over, name)
 		require.Zero(t, found.Scripts)
 		for _, text := range map[string][]string{
-			"run":     {"patients-7x2k (patients): running", "token", "attempt 2/5", "next retry at 12:01:04 UTC", "result.again"},
+			"run":     {"patients-7x2k (patients): running", "token", "attempt 3 of 5", "next retry at 12:01:04 UTC", "result.again"},
 			"hostile": {terminal.OneLine(hostile), "two"},
-			"nested":  {"runs outer-7x2k/again#1!1 (more): running", "deep", "itself", "attempt 2/5"},
+			"nested":  {"runs outer-7x2k/again#1!1 (more): running", "deep", "itself", "attempt 2 of 5"},
 		}[name] {
 			require.Contains(t, found.Texts, text)
 		}
 		if name == "run" {
 			require.Contains(t, found.Bold, "token", "the name of a step")
-			require.NotContains(t, found.Bold, "attempt 2/5")
+			require.NotContains(t, found.Bold, "attempt 3 of 5")
 		}
 	}
 }

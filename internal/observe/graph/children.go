@@ -19,6 +19,9 @@ type Children struct {
 	// Run finds a run that a step has started; nil draws none.
 	Run func(id string) (*playbook.Playbook, *runs.Status)
 
+	// Workload has the values of keys that names in the picture are made of; nil is that of the playbook.
+	Workload any
+
 	drawn int      // so many
 	under []string // files that are being drawn
 }
@@ -29,6 +32,9 @@ func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *ru
 	if b == nil || step.Action == nil {
 		return nil
 	}
+	workload := b.Workload
+	b.Workload = nil // a playbook within has its own
+	defer func() { b.Workload = workload }()
 	action := book.Resolve(step.Action)
 	if !action.Traits().Plays || b.drawn == mostInner {
 		return nil

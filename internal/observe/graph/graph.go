@@ -55,11 +55,11 @@ const (
 // is known of the playbooks that it runs.
 func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram {
 	g := &Diagram{title: book.Name}
-	known := map[string]*node{}
+	known, names := map[string]*node{}, namesOf(book, below)
 	for _, step := range book.Steps {
-		drawn := &node{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}
+		drawn := &node{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step, names)}
 		if step.Action != nil {
-			drawn.tool = toolText(step.Action)
+			drawn.tool = names.toolText(step.Action)
 		}
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
@@ -117,15 +117,15 @@ func reaches(known map[string]*node, from, to string, seen map[string]bool) bool
 	return slices.ContainsFunc(known[from].routes, func(route edge) bool { return reaches(known, route.to, to, seen) })
 }
 
-func toolText(action *playbook.Action) string {
+func (n names) toolText(action *playbook.Action) string {
 	name, isLiteral := action.ToolName()
 	switch {
 	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
-		return terminal.Shorten("workbook "+action.Field("name").Raw, mostTarget)
+		return terminal.Shorten("workbook "+n.fill(action.Field("name").Raw), mostTarget)
 	case isLiteral:
 		return name
 	case action.Tool != nil:
-		return terminal.Shorten(action.Tool.Raw, mostTarget)
+		return terminal.Shorten(n.fill(action.Tool.Raw), mostTarget)
 	}
 	return ""
 }
@@ -170,11 +170,11 @@ func bare(text string) string {
 }
 
 // sinksOf are the sinks of a step, in the order in which they write.
-func sinksOf(step *playbook.Step) []sinkNode {
+func sinksOf(step *playbook.Step, names names) []sinkNode {
 	var all []sinkNode
 	add := func(sink *playbook.Sink, when string) {
 		if sink != nil && sink.Action != nil {
-			all = append(all, sinkNode{target: sinkText(sink.Action), when: when})
+			all = append(all, sinkNode{target: names.sinkText(sink.Action), when: when})
 		}
 	}
 	for _, policy := range step.Retry {
@@ -196,11 +196,11 @@ func sinksOf(step *playbook.Step) []sinkNode {
 }
 
 // sinkText is a tool and where it writes to, as far as a field says it.
-func sinkText(action *playbook.Action) string {
-	text := toolText(action)
+func (n names) sinkText(action *playbook.Action) string {
+	text := n.toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
 		if node := action.Field(name); node != nil && node.Raw != "" {
-			return terminal.Shorten(text+" "+node.Raw, mostTarget)
+			return terminal.Shorten(text+" "+n.fill(node.Raw), mostTarget)
 		}
 	}
 	return text

@@ -20,6 +20,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 	"reprise/playbooks"
 )
@@ -39,8 +40,8 @@ func TestGoldenGraphs(t *testing.T) {
 	for _, name := range names {
 		text, err := fs.ReadFile(playbooks.FS, name)
 		require.NoError(t, err)
-		files := playbook.NewFiles(func(name string) ([]byte, error) { return fs.ReadFile(playbooks.FS, name) })
-		book, found := playbook.Validate(source.NewFile(name, text), activities.Default(), playbook.CheckOptions{Files: files})
+		files := check.NewFiles(func(name string) ([]byte, error) { return fs.ReadFile(playbooks.FS, name) })
+		book, found := check.Validate(source.NewFile(name, text), activities.Default(), check.Options{Files: files})
 		require.False(t, found.HasErrors(), "%v", found)
 		for format, draw := range formats {
 			testenv.Golden(t, *update, name+"."+format, draw(New(book, nil, &Children{Files: files.Texts()})))
@@ -82,7 +83,7 @@ workflow:
 
 func bookFrom(t *testing.T, text string) *playbook.Playbook {
 	t.Helper()
-	book, found := playbook.Validate(source.NewFile("x.yaml", []byte(text)), activities.Default(), playbook.CheckOptions{})
+	book, found := check.Validate(source.NewFile("x.yaml", []byte(text)), activities.Default(), check.Options{})
 	require.False(t, found.HasErrors(), "%v", found)
 	return book
 }

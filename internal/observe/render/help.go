@@ -97,6 +97,15 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
+// afterEnd are the commands that show more of a run that has ended, of one that did not end well.
+func afterEnd(status *runs.Status) []string {
+	help := deadLettersOf(status)
+	if len(help) == 0 && status.Status == interpreter.Failed {
+		help = append(help, fmt.Sprintf("to see what happened: %s events %s --failed", terminal.Program(), terminal.ShellWord(status.WorkflowID)))
+	}
+	return help
+}
+
 // StartWorker is the command that starts a worker of a task queue. flags are those that name the
 // server, " --address HOST:PORT" and the like, or "".
 func StartWorker(taskQueue, flags string) string {
@@ -120,7 +129,7 @@ func queueOf(status *runs.Status) *runs.QueuePosition {
 func Help(status *runs.Status) []string {
 	switch queue := queueOf(status); {
 	case status.Ended():
-		return deadLettersOf(status)
+		return afterEnd(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{StartWorker(status.TaskQueue, "")}
 	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():

@@ -3,13 +3,10 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 
+	"reprise/interpreter/credential"
 	"reprise/interpreter/lists"
 )
-
-// secretKey is a key whose value is nobody's business.
-var secretKey = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|authorization|cookie|api[_-]?key|private[_-]?key|access[_-]?key`)
 
 // masked stands for a value that is not shown.
 const masked = "••••"
@@ -21,7 +18,7 @@ func Masked(value any) any {
 		shown := make(map[string]any, len(of))
 		for key, member := range of {
 			_, isMap := member.(map[string]any)
-			if secretKey.MatchString(key) && member != nil && member != "" && !isMap {
+			if credential.Mentions(key) && member != nil && member != "" && !isMap {
 				member = masked
 			}
 			shown[key] = Masked(member)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"reprise/internal/base/terminal"
@@ -42,7 +43,7 @@ func stepNow(step runs.Step, status *runs.Status) string {
 		return StepNow(step, status)
 	}
 	text := "runs " + terminal.Visible(step.Child)
-	if below := childRunsText(step.ChildRuns, step.Child, status.At); len(below) > 0 {
+	if below := childRunsText(step.ChildRuns, step.Child, status.At, terminal.Paper{}); len(below) > 0 {
 		text += ", " + below[0]
 	}
 	return text
@@ -60,19 +61,12 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	case step.Awaits != nil:
 		return Awaited(step.Awaits, now)
 	}
-	text := ""
-	if step.Attempt > 0 {
-		text = fmt.Sprintf("attempt %d", step.Attempt)
-		if step.MaxAttempts > 1 && step.Pages == 0 {
-			text += fmt.Sprintf(" of %d", max(step.MaxAttempts, step.Attempt))
-		}
+	text := attemptOf(step.Item)
+	if text != "" {
+		text = "attempt " + text
 	}
 	if step.Status == interpreter.RetryPending && !step.NextRetryAt.IsZero() {
-		text = fmt.Sprintf("attempt %d", step.Attempt+1)
-		if step.MaxAttempts > 1 && step.Pages == 0 {
-			text += fmt.Sprintf(" of %d", max(step.MaxAttempts, step.Attempt+1))
-		}
-		text += " " + nextOf(step.Item, now)
+		text = strings.TrimSpace(text + " " + nextOf(step.Item, now))
 	}
 	switch {
 	case step.HeldBy == runs.HeldByPerson:
@@ -80,7 +74,7 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	case text == "":
 		text = step.Status.Word()
 	}
-	switch held := heldOf(step.Item); {
+	switch held := heldOf(step.Item, now); {
 	case step.Error != nil && step.Status != interpreter.Completed:
 		text += ": " + terminal.Shorten(step.Error.Message, 200)
 	case held != "":

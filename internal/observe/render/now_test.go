@@ -21,5 +21,5 @@ func TestNowOfAChildRun(t *testing.T) {
 	status.Steps[0].Held = []runs.Held{{Run: step.Child, Step: "fetch", Visit: 1, Item: runs.Item{
 		Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 10, NextRetryAt: now.Add(5 * time.Minute),
 	}}}
-	require.Equal(t, "import: runs nightly/import#1!1, fetch retry_pending, attempt 1/10, in 5m00s", render.Now(status))
+	require.Equal(t, "import: runs nightly/import#1!1, fetch retry_pending, attempt 2 of 10, in 5m00s", render.Now(status))
 }

@@ -4,23 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // StepName is the step of a record, with its visit from the second on.
-func StepName(record workflows.StepRecord) string {
+func StepName(record protocol.StepRecord) string {
 	if record.Visit > 1 {
 		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
 	}
@@ -52,7 +49,7 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 }
 
 // writeError prints what the error came with that ended the run; the verdict has its message.
-func (o EndedRun) writeError(b *strings.Builder, record *workflows.StepRecord) {
+func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 	var body strings.Builder
 	if o.writeBody(&body, o.Result.Error); body.Len() == 0 {
 		return
@@ -64,102 +61,43 @@ func (o EndedRun) writeError(b *strings.Builder, record *workflows.StepRecord) {
 	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
 }
 
-// Trace is what the failure of a run, or of its first failed iteration, came with: a traceback, the
-// output of a program or an answer, with the lines of the playbook's file. marked is the last of
-// these lines, 0 for none.
-func (o EndedRun) Trace() (text string, marked int) {
-	record, failure := o.failed(), o.Result.Error
-	for i := range o.Result.Steps {
-		if loop := &o.Result.Steps[i]; record == nil && loop.Loop != nil && len(loop.Loop.Errors) > 0 {
-			record = loop
+// StepTable is a table of the steps that fits a terminal: what it leaves out is below it or, of errors, with the
+// failure.
+func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
+	var shown []string // the columns that it has in the end
+	rendered := terminal.FitColumns(paper.Width, lists.Map(records, StepName), [][]string{
+		{"step", "status", "iterations", "attempts", "pages", "time", "error"},
+		{"step", "status", "iterations", "attempts", "pages", "time"},
+		{"step", "status", "attempts", "pages", "time"},
+		{"step", "status", "time"},
+		{"step", "status"},
+	}, func(columns, names []string) string {
+		var rows []table.Row
+		for i, record := range records {
+			rows = append(rows, terminal.Row(columns, map[string]any{
+				"step": names[i], "status": paper.Paint(styleOf(record.Status), string(record.Status)), "iterations": iterations(record),
+				"attempts": terminal.Number(record.Attempts), "pages": terminal.Number(record.Pages), "time": duration(record), "error": errorCell(record, paper),
+			}))
 		}
-	}
-	if record != nil {
-		if first := firstFailed(record); first != nil {
-			failure = first.Error
-		}
-	}
-	var b strings.Builder
-	o.writeBody(&b, failure)
-	text = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), "    "), "\n    ", "\n")
-	if o.Book != nil {
-		for _, frame := range regexp.MustCompile(regexp.QuoteMeta(fmt.Sprintf("File %q, line ", o.Book.File.Name))+`(\d+)`).FindAllStringSubmatch(text, -1) {
-			marked, _ = strconv.Atoi(frame[1])
-		}
-	}
-	return text, marked
-}
-
-// column is one of the table of steps.
-type column struct {
-	name string
-	cell func(workflows.StepRecord) string
-}
-
-var (
-	columnStep       = column{"step", StepName}
-	columnStatus     = column{"status", func(r workflows.StepRecord) string { return string(r.Status) }}
-	columnIterations = column{"iterations", iterations}
-	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return terminal.Number(r.Attempts) }}
-	columnPages      = column{"pages", func(r workflows.StepRecord) string { return terminal.Number(r.Pages) }}
-	columnTime       = column{"time", duration}
-	columnError      = column{"error", func(r workflows.StepRecord) string { // the message in full is below
-		if r.Error == nil {
-			return ""
-		}
-		return terminal.Shorten(r.Error.Message, 60)
-	}}
-)
-
-// StepTable is a table of the steps that fits a terminal: what does not fit beside the
-// rest is below it or, of errors, with the failure.
-func StepTable(records []workflows.StepRecord, paper terminal.Paper) string {
-	width := paper.Width
-	for _, columns := range [][]column{
-		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
-		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime},
-		{columnStep, columnStatus, columnAttempts, columnPages, columnTime},
-		{columnStep, columnStatus, columnTime},
-	} {
-		if rendered := stepRows(records, columns, paper); text.LongestLineLen(rendered) <= width {
-			return rendered + loopLines(records, columns, width)
-		}
-	}
-	lines := make([]string, len(records))
-	for i, record := range records {
-		status := string(record.Status)
-		if took := duration(record); took != "" {
-			status += " " + took
-		}
-		lines[i] = terminal.Middle(StepName(record), max(width-len(status)-1, 1)) + " " + status
-	}
-	return strings.Join(lines, "\n") + loopLines(records, nil, width)
-}
-
-func stepRows(records []workflows.StepRecord, columns []column, paper terminal.Paper) string {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { // what no row has
-		return !slices.ContainsFunc(records, func(r workflows.StepRecord) bool { return c.cell(r) != "" })
+		shown = columns
+		return filled(terminal.Head(columns), rows).Render()
 	})
-	head := lists.Map(columns, func(column column) any { return column.name })
-	rows := terminal.NewTable(head...)
-	for _, record := range records {
-		row := make(table.Row, len(columns))
-		for i, column := range columns {
-			row[i] = column.cell(record)
-			if column.name == columnStatus.name {
-				row[i] = paper.Paint(styleOf(record.Status), column.cell(record))
-			}
-		}
-		rows.AppendRow(row)
+	if slices.Contains(shown, "iterations") {
+		return rendered
 	}
-	return rows.Render()
+	return rendered + loopLines(records, paper.Width)
 }
 
-// loopLines is what the columns leave out of loops, a line for each.
-func loopLines(records []workflows.StepRecord, columns []column, width int) string {
-	if slices.ContainsFunc(columns, func(c column) bool { return c.name == columnIterations.name }) {
+// errorCell is the message of a step's error, whose whole text is below the table.
+func errorCell(record protocol.StepRecord, paper terminal.Paper) string {
+	if record.Error == nil {
 		return ""
 	}
+	return paper.Shorten(record.Error.Message, 60)
+}
+
+// loopLines is how far loops have come, a line for each.
+func loopLines(records []protocol.StepRecord, width int) string {
 	var b strings.Builder
 	for _, record := range records {
 		if record.Loop == nil {
@@ -173,7 +111,7 @@ func loopLines(records []workflows.StepRecord, columns []column, width int) stri
 }
 
 // iterations sums up a loop; what is zero and no news is left out.
-func iterations(record workflows.StepRecord) string {
+func iterations(record protocol.StepRecord) string {
 	if record.Loop == nil {
 		return ""
 	}
@@ -181,7 +119,7 @@ func iterations(record workflows.StepRecord) string {
 	return stats.Text() + Among([]StatusCount{{stats.Truncated, "truncated"}})
 }
 
-func duration(record workflows.StepRecord) string {
+func duration(record protocol.StepRecord) string {
 	if record.StartedAt.IsZero() || record.EndedAt.IsZero() {
 		return ""
 	}
@@ -205,11 +143,7 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 				break
 			}
 			line := fmt.Sprintf("[%d] %s: %s", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
-			if paper.Wraps {
-				b.WriteString(terminal.Hanging("  ", line, paper.Width))
-			} else {
-				b.WriteString("  " + line + "\n")
-			}
+			b.WriteString(terminal.Hanging("  ", line, paper.Width))
 			if i == 0 {
 				o.writeBody(b, failure.Error)
 			}
@@ -223,60 +157,39 @@ const (
 	mostBodyBytes = 2 << 10
 )
 
-// writeBody prints what an error came with: the traceback or the output of a
-// program, of which the end says most, or the beginning of an answer. Of a run of another
-// playbook the message says it all.
+// writeBody prints the beginning and the end of what an error came with: a traceback, the output of a program, or an
+// answer. Of a run of another playbook the message says it all.
 func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return
 	}
-	body, atEnd := bodyText(failure.Body.Data)
+	body := bodyText(failure.Body.Data)
 	if body == "" {
 		return
 	}
-	body = o.placed(body)
-	lines, left := strings.Split(body, "\n"), false
-	if n := len(lines); n > mostBodyLines {
-		left = true
-		if lines = lines[:mostBodyLines]; atEnd {
-			lines = strings.Split(body, "\n")[n-mostBodyLines:]
-		}
-	}
-	text := strings.Join(lines, "\n")
-	if n := len(text); n > mostBodyBytes {
-		left = true
-		if text = text[:mostBodyBytes]; atEnd {
-			text = strings.Join(lines, "\n")[n-mostBodyBytes:]
-		}
-		text = strings.ToValidUTF8(text, "")
-	}
-	if left && atEnd {
-		text = "…\n" + text
-	} else if left {
-		text += "\n… (cut; --output json gives all that was kept)"
-	}
+	text := ends(o.placed(body), mostBodyLines, mostBodyBytes)
 	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
 }
 
-// bodyText is an error's body as text, and whether its end matters most.
-func bodyText(body any) (text string, atEnd bool) {
+// bodyText is an error's body as text.
+func bodyText(body any) string {
 	switch body := body.(type) {
 	case nil:
-		return "", false
+		return ""
 	case string:
-		return strings.TrimSpace(body), false
+		return strings.TrimSpace(body)
 	case map[string]any:
 		for _, key := range []string{"traceback", "output"} {
 			if text, isText := body[key].(string); isText && len(body) == 1 {
-				return strings.Trim(strings.TrimRight(text, " \n"), "\n"), true
+				return strings.Trim(strings.TrimRight(text, " \n"), "\n")
 			}
 		}
 	}
 	var encoded strings.Builder
 	if terminal.PrintJSON(&encoded, body) != nil {
-		return "", false
+		return ""
 	}
-	return strings.TrimSpace(encoded.String()), false
+	return strings.TrimSpace(encoded.String())
 }
 
 // Element is an element of a loop in a line.

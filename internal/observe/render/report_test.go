@@ -15,19 +15,19 @@ import (
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
-func record(step string, status interpreter.Status, took time.Duration) workflows.StepRecord {
-	return workflows.StepRecord{
+func record(step string, status interpreter.Status, took time.Duration) protocol.StepRecord {
+	return protocol.StepRecord{
 		Step: step, Visit: 1, CallStatus: interpreter.CallStatus{Status: status, Attempts: 1, Pages: 1}, StartedAt: samples.Began, EndedAt: samples.Began.Add(took),
 	}
 }
 
-func looped(failures int) workflows.StepRecord {
+func looped(failures int) protocol.StepRecord {
 	loop := record("fetch", interpreter.Partial, 3320*time.Millisecond)
 	loop.Visit, loop.Attempts, loop.Pages = 2, 73, 60
-	loop.Loop = &workflows.LoopRecord{Stats: interpreter.LoopStats{
+	loop.Loop = &protocol.LoopRecord{Stats: interpreter.LoopStats{
 		Total: 100, Success: 100 - failures - 1, Failed: failures, Truncated: 2, Cancelled: 1,
 	}}
 	for i := range failures { // the order of their ends, not of the collection
@@ -67,37 +67,37 @@ workflow:
           return result["x"]
 `)
 	require.NoError(t, err)
-	for name, result := range map[string]workflows.Result{
+	for name, result := range map[string]protocol.Result{
 		"completed": {
 			Status: interpreter.Completed, Result: expression.Of("Hello"),
-			Steps: []workflows.StepRecord{record("greet", interpreter.Completed, 40*time.Millisecond)},
+			Steps: []protocol.StepRecord{record("greet", interpreter.Completed, 40*time.Millisecond)},
 		},
 		"failed": {
 			Status: interpreter.Failed, Error: failed.Error,
-			Steps: []workflows.StepRecord{
+			Steps: []protocol.StepRecord{
 				record("a", interpreter.Completed, time.Second), failed,
 				{Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}},
 			},
 		},
-		"failed_in_a_loop": {Status: interpreter.Failed, Steps: []workflows.StepRecord{lost}, Error: &interpreter.ErrorObject{
+		"failed_in_a_loop": {Status: interpreter.Failed, Steps: []protocol.StepRecord{lost}, Error: &interpreter.ErrorObject{
 			Kind: interpreter.KindLoop, Message: "step fetch: 2 of 100 iterations failed, 1 cancelled; the first (index 98): HTTP 404 from GET http://x",
 		}},
 		"failed_in_python": {
-			Status: interpreter.Failed, Steps: []workflows.StepRecord{python}, Error: &interpreter.ErrorObject{
+			Status: interpreter.Failed, Steps: []protocol.StepRecord{python}, Error: &interpreter.ErrorObject{
 				Message: "step b: ZeroDivisionError: division by zero", Body: expression.Of(map[string]any{
 					"traceback": "  File \"<b>\", line 2, in main\n    return 1 / 0\n  File \"/usr/lib/x.py\", line 2, in f\nZeroDivisionError: division by zero\n",
 				}),
 			},
 		},
 		"failed_in_a_python_sink": {
-			Status: interpreter.Failed, Steps: []workflows.StepRecord{record("fetch", interpreter.Failed, time.Second)}, Error: &interpreter.ErrorObject{
+			Status: interpreter.Failed, Steps: []protocol.StepRecord{record("fetch", interpreter.Failed, time.Second)}, Error: &interpreter.ErrorObject{
 				Message: "step fetch: sink fetch.sink: KeyError: 'x'", Body: expression.Of(map[string]any{
 					"traceback": "  File \"<fetch.sink>\", line 2, in main\n    return result[\"x\"]\nKeyError: 'x'\n",
 				}),
 			},
 		},
 		"failed_below": {
-			Status: interpreter.Failed, Steps: []workflows.StepRecord{python}, Error: &interpreter.ErrorObject{
+			Status: interpreter.Failed, Steps: []protocol.StepRecord{python}, Error: &interpreter.ErrorObject{
 				Kind: interpreter.KindPlaybook, Message: "the run run-1/b#1!1 failed, in fetch: HTTP 503 from GET http://x",
 				Body: expression.Of(map[string]any{"cause": "HTTP 503 from GET http://x", "error": map[string]any{"kind": "http"}}),
 			},
@@ -121,10 +121,10 @@ workflow:
 			},
 		},
 		"partial": {
-			Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(2)},
+			Status: interpreter.Partial, Steps: []protocol.StepRecord{looped(2)},
 			Result: expression.Of(map[string]any{"a<b": []any{1, "x"}}), Warnings: []string{"something to know"},
 		},
-		"many_failures": {Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(23)}},
+		"many_failures": {Status: interpreter.Partial, Steps: []protocol.StepRecord{looped(23)}},
 		"long_result":   {Status: interpreter.Completed, Result: expression.Of(strings.Repeat("é", 3000))},
 		"no_steps":      {Status: interpreter.Cancelled},
 	} {
@@ -157,18 +157,63 @@ workflow:
 		"traceback": "  File \"<fetch>\", line 2, in main\n    return 1 / 0\nZeroDivisionError\n",
 	})}
 	loop := record("fetch", interpreter.Partial, time.Second)
-	loop.Loop = &workflows.LoopRecord{Errors: []interpreter.LoopError{{Index: 1, Error: &interpreter.ErrorObject{}}, {Index: 0, Error: failure}}}
-	for name, result := range map[string]workflows.Result{
+	loop.Loop = &protocol.LoopRecord{Errors: []interpreter.LoopError{{Index: 1, Error: &interpreter.ErrorObject{}}, {Index: 0, Error: failure}}}
+	for name, result := range map[string]protocol.Result{
 		"run":  {Status: interpreter.Failed, Error: failure},
-		"loop": {Status: interpreter.Partial, Steps: []workflows.StepRecord{loop}},
+		"loop": {Status: interpreter.Partial, Steps: []protocol.StepRecord{loop}},
 	} {
-		text, marked := render.EndedRun{WorkflowID: "run-1", Result: result, Book: book}.Trace()
+		cause := render.EndedRun{WorkflowID: "run-1", Result: result, Book: book}.Cause()
+		text, marked := cause.Body.Text(), cause.Marked
 		line := slices.IndexFunc(strings.Split(string(book.File.Bytes()), "\n"), func(line string) bool { return strings.Contains(line, "1 / 0") }) + 1
 		require.Equal(t, line, marked, name)
 		require.Equal(t, fmt.Sprintf("  File %q, line %d, in main\n    return 1 / 0\nZeroDivisionError", book.File.Name, line), text, name)
 	}
-	text, marked := render.EndedRun{WorkflowID: "run-1", Result: workflows.Result{Status: interpreter.Completed}}.Trace()
-	require.Equal(t, []any{"", 0}, []any{text, marked})
+	require.Nil(t, render.EndedRun{WorkflowID: "run-1", Result: protocol.Result{Status: interpreter.Completed}}.Cause())
+}
+
+// TestCause: a failure is shown with its request, its answer and the policy that decided, and both ends of a long body.
+func TestCause(t *testing.T) {
+	t.Parallel()
+	book, err := interpreter.Load("fetch.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: fetch}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://api
+    retry:
+      - when: "{{ error.status == 500 }}"
+        then: {max_attempts: 3}
+`)
+	require.NoError(t, err)
+	var body strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&body, "line %d\n", i+1)
+	}
+	failure := &interpreter.ErrorObject{
+		Kind: interpreter.KindHTTP, Message: "HTTP 500 from GET http://api/orders", URL: "http://api/orders?page=2", Status: 500, Attempt: 3, Policy: 1, Exhausted: true,
+		Params: expression.Of(map[string]any{"page": 2, "api_token": "hush"}), Headers: map[string]string{"content-type": "text/plain"}, Body: expression.Of(body.String()),
+	}
+	step := record("fetch", interpreter.Failed, time.Second)
+	result := protocol.Result{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{step}}
+	ended := render.EndedRun{WorkflowID: "run-1", Result: result, Book: book}
+	cause := ended.Cause()
+	require.Equal(t, "http://api/orders?page=2", cause.Request)
+	require.NotContains(t, cause.Params, "hush")
+	require.Contains(t, cause.Params, `"page": 2`)
+	require.Equal(t, "HTTP 500", cause.Answer)
+	require.Equal(t, []string{"content-type: text/plain"}, cause.Headers)
+	require.Equal(t, "retry[1], line 9: when {{ error.status == 500 }}. It was exhausted after 3 attempts.", cause.Policy)
+	require.Equal(t, 270, cause.Body.Lines)
+	require.True(t, strings.HasPrefix(cause.Body.Head, "line 1\n"))
+	require.True(t, strings.HasSuffix(cause.Body.Tail, "line 300"))
+	require.Equal(t, strings.TrimSpace(body.String()), cause.Body.Text())
+
+	var printed strings.Builder
+	render.Report(&printed, ended, terminal.Paper{Width: 80})
+	require.Contains(t, printed.String(), "    line 1\n")
+	require.Contains(t, printed.String(), "    line 300\n")
+	require.Contains(t, printed.String(), "… 280 more lines not shown; --output json gives all that was kept …")
 }
 
 // TestTablesFit: no line of a table is wider than the terminal.
@@ -176,7 +221,7 @@ func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	failed := record("a_step_with_a_rather_long_name_indeed", interpreter.Failed, 90*time.Second)
 	failed.Error = &interpreter.ErrorObject{Message: strings.Repeat("HTTP 500 ", 20)}
-	records := []workflows.StepRecord{looped(2), failed, {Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}}}
+	records := []protocol.StepRecord{looped(2), failed, {Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}}}
 	for _, width := range []int{200, 130, 100, 80, 60, 40, 30} {
 		rendered := render.StepTable(records, terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)
@@ -195,15 +240,16 @@ func TestReportFitsATerminal(t *testing.T) {
 	long := "HTTP 404 from GET http://127.0.0.1:8088/api/v1/patients/p13/medications?page=1"
 	failed := looped(2)
 	failed.Loop.Errors[0].Error.Message = long
-	outcome := render.EndedRun{WorkflowID: "run-1", Took: time.Second, Result: workflows.Result{
-		Status: interpreter.Failed, Steps: []workflows.StepRecord{failed}, Error: &interpreter.ErrorObject{Message: "step fetch: " + long},
+	outcome := render.EndedRun{WorkflowID: "run-1", Took: time.Second, Result: protocol.Result{
+		Status: interpreter.Failed, Steps: []protocol.StepRecord{failed}, Error: &interpreter.ErrorObject{Message: "step fetch: " + long},
 		Warnings: []string{"step fetch: 2 of 100 iterations failed (2%); the first (index 98): " + long},
 	}}
 	var broken, whole strings.Builder
-	render.Report(&broken, outcome, terminal.Paper{Width: 80, Wraps: true})
+	render.Report(&broken, outcome, terminal.Paper{Width: 80})
 	require.LessOrEqual(t, text.LongestLineLen(broken.String()), 80, "%s", broken.String())
-	render.Report(&whole, outcome, terminal.Paper{Width: 80})
-	require.Equal(t, strings.Fields(whole.String()), strings.Fields(broken.String()))
+	render.Report(&whole, outcome, terminal.Paper{Width: terminal.Unbounded})
+	_, below, _ := strings.Cut(whole.String(), "┘\n")
+	require.Contains(t, strings.Join(strings.Fields(broken.String()), " "), strings.Join(strings.Fields(below), " "))
 	require.Equal(t, 3, strings.Count(whole.String(), long))
 	samples.Golden(t, "report/at_a_terminal", broken.String())
 }
@@ -211,16 +257,16 @@ func TestReportFitsATerminal(t *testing.T) {
 // TestReportEndsWithWarnings: in colour on a terminal, and nowhere else.
 func TestReportEndsWithWarnings(t *testing.T) {
 	t.Parallel()
-	result := workflows.Result{
+	result := protocol.Result{
 		Status: interpreter.Completed, Result: expression.Of("Hello"), Warnings: []string{"5 of 100 iterations failed"},
 	}
 	for _, test := range []struct {
 		paper terminal.Paper
 		want  string
 	}{
-		{terminal.Paper{}, "warning: 5 of 100 iterations failed\nrun-1: completed\n"},
+		{terminal.Paper{Width: terminal.Unbounded}, "warning: 5 of 100 iterations failed\nrun-1: completed\n"},
 		{
-			terminal.Paper{Colour: true},
+			terminal.Paper{Colour: true, Width: terminal.Unbounded},
 			"\uffff\ufffe\ufffewarning: 5 of 100 iterations failed\ufffe\ufffe\ufffe\nrun-1: \ufffe\uffff\ufffecompleted\ufffe\ufffe\ufffe\n",
 		},
 	} {

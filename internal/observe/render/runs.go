@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
@@ -14,10 +13,14 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Runs fits a terminal: runs of a playbook differ by the end of their IDs.
+// mostPlaybook is how much of the name of a playbook a list has, in characters: the ID of a run begins with it.
+const mostPlaybook = 30
+
+// Runs is a table of runs that fits a terminal.
 func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
 	return terminal.FitColumns(paper.Width, ids, [][]string{
+		{"run", "playbook", "status", "rows", "started", "time", "failed"},
 		{"run", "playbook", "status", "started", "time", "failed"},
 		{"run", "status", "started", "time", "failed"},
 		{"run", "status", "time", "failed"},
@@ -27,8 +30,9 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 		for i, run := range list {
 			end := cmp.Or(run.EndedAt, now)
 			rows = append(rows, terminal.Row(columns, map[string]string{
-				"run": ids[i], "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
+				"run": ids[i], "playbook": paper.Shorten(run.Playbook, mostPlaybook), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
 				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
+				"rows": ShortRows(run.Rows),
 			}))
 		}
 		return filled(terminal.Head(columns), rows).Render()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/stats"
@@ -16,8 +17,9 @@ import (
 // mostNamed bounds the runs that stats names one by one.
 const mostNamed = 20
 
-// Stats writes figures for eyes, as wide as a terminal.
-func Stats(w io.Writer, s stats.Stats, width int) {
+// Stats writes figures as tables that fit a terminal.
+func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
+	width := paper.Width
 	line := func(format string, args ...any) {
 		var b strings.Builder
 		terminal.WriteWrapped(&b, fmt.Sprintf(format, args...), width)
@@ -34,15 +36,23 @@ func Stats(w io.Writer, s stats.Stats, width int) {
 		line("note: %s", terminal.Visible(note))
 	}
 	childRuns(w, s.ChildRuns)
-	line("%s in %s, %s in waits, %s of both (%s) for rate limits",
-		terminal.Seconds(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.Seconds(s.WaitSeconds), terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
+	line("%s", workText(s))
 	figureTable(w, s, false, width)
 	figureTable(w, s, true, width)
 	attemptTable(w, s.Attempts, width)
-	errorTables(w, s, width)
+	errorTables(w, s, paper)
 	waitTable(w, s.Waits, width)
 	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs)+s.ChildRuns.Runs > 1, width)
 	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs)+s.ChildRuns.Runs > 1, width)
+}
+
+// workText says how long attempts and waits took in all, and how much of that rate limits are the reason for.
+func workText(s stats.Stats) string {
+	said := fmt.Sprintf("%s of work in %s, %s waiting", terminal.Seconds(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.Seconds(s.WaitSeconds))
+	if s.LimitSeconds > 0 {
+		said += fmt.Sprintf("; %s (%s) because of rate limits", terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
+	}
+	return said
 }
 
 // section writes a table with its title, as wide as a terminal at most if its elastic
@@ -55,14 +65,14 @@ func section(w io.Writer, title string, rows table.Writer, width int, columns ..
 
 func childRuns(w io.Writer, of stats.ChildRunCounts) {
 	if of.Runs > 0 {
-		text := "with " + terminal.Count(of.Runs, "child run")
+		said := "with " + terminal.Count(of.Runs, "child run")
 		if of.Running > 0 {
-			text += fmt.Sprintf(", of which %d are running", of.Running)
+			said += fmt.Sprintf(", %d of them running", of.Running)
 		}
-		_, _ = fmt.Fprintln(w, text)
+		_, _ = fmt.Fprintln(w, said)
 	}
 	if of.Unread > 0 {
-		_, _ = fmt.Fprintf(w, "note: the server has deleted %s, whose figures are missing\n", terminal.Count(of.Unread, "child run"))
+		_, _ = fmt.Fprintf(w, "note: the server has deleted %s; their figures are missing\n", terminal.Count(of.Unread, "child run"))
 	}
 }
 
@@ -86,13 +96,14 @@ func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
 			continue
 		}
 		rows = append(rows, table.Row{
-			terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, several)), 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
+			terminal.OneLine(stepOf(of.Playbook, of.Step, several)), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
 			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
 		})
 	}
 	head := table.Row{"step", "items", "reliability", "success", "retried", "failed", "open", "waited"}
-	section(w, title, filled(head, rows), width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Middle}, terminal.Elastic{Name: "waited"},
-		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "retried"}, terminal.Elastic{Name: "success"}, terminal.Elastic{Name: "items"}, terminal.Elastic{Name: "open"})
+	section(w, title, filled(head, rows), width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "waited"},
+		terminal.Elastic{Name: "retried"}, terminal.Elastic{Name: "success"}, terminal.Elastic{Name: "items"}, terminal.Elastic{Name: "open"},
+		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.WrapName})
 }
 
 func attemptTable(w io.Writer, bars []stats.Bar, width int) {
@@ -109,7 +120,8 @@ func attemptTable(w io.Writer, bars []stats.Bar, width int) {
 	section(w, "Attempts until success", rows, width)
 }
 
-func errorTables(w io.Writer, s stats.Stats, width int) {
+func errorTables(w io.Writer, s stats.Stats, paper terminal.Paper) {
+	width := paper.Width
 	rows := terminal.NewTable("class", "kind", "status", "attempts", "failed items")
 	for _, of := range s.Errors {
 		rows.AppendRow(table.Row{terminal.Cell(string(of.Class), 20), terminal.Cell(string(of.Kind), 20), terminal.Number(of.Status), of.Attempts, terminal.Number(of.Items)})
@@ -120,11 +132,11 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	}
 	rows = terminal.NewTable("step", "failed", "first of them", "error")
 	for _, of := range s.Failures {
-		rows.AppendRow(table.Row{terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), 20), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), terminal.Shorten(of.Message, 60)})
+		rows.AppendRow(table.Row{terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), paper.Shorten(of.Message, 200)})
 	}
-	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip},
-		terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "first of them"},
-		terminal.Elastic{Name: "error", Least: 8, Cut: terminal.Snip})
+	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: text.WrapSoft},
+		terminal.Elastic{Name: "step", Least: 16, Cut: terminal.WrapName}, terminal.Elastic{Name: "first of them"},
+		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.WrapName}, terminal.Elastic{Name: "error", Least: 8, Cut: text.WrapSoft})
 	if s.FailuresLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
 	}
@@ -144,14 +156,15 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width
 		rows = terminal.NewTable("what", "time", "attempts", "status", "run")
 	}
 	for _, of := range slow {
-		row := table.Row{terminal.Middle(terminal.OneLine(of.Name()), 40), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
+		row := table.Row{terminal.OneLine(of.Name()), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
 		if several {
-			row = append(row, terminal.Middle(terminal.OneLine(of.WorkflowID), 30))
+			row = append(row, terminal.OneLine(of.WorkflowID))
 		}
 		rows.AppendRow(row)
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Middle}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Middle},
-		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "status"})
+	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 20, Cut: terminal.WrapName}, terminal.Elastic{Name: "what", Least: 20, Cut: terminal.WrapName},
+		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "status"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.WrapName},
+		terminal.Elastic{Name: "what", Least: 8, Cut: terminal.WrapName})
 }
 
 func rate(share *float64) string {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
@@ -39,7 +38,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		terminal.WriteWrapped(&b, "is being cancelled"+Since(*said, status.At), paper.Width)
 	}
 	if status.Late && !status.Ended() {
-		terminal.WriteWrapped(&b, "late: it takes longer than the playbook expects", paper.Width)
+		terminal.WriteWrapped(&b, lateText(status), paper.Width)
 	}
 	if status.Queue != nil {
 		terminal.WriteWrapped(&b, queueText(status.Queue, status.At), paper.Width)
@@ -50,13 +49,9 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
 		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
 	}
-	if len(status.Steps) > 0 {
-		b.WriteString(statesTable(status, paper) + "\n")
-	}
-	for _, step := range status.Steps {
-		for _, said := range stepDetails(step, status.At) {
-			terminal.WriteWrapped(&b, stepLabel(step)+": "+said, paper.Width)
-		}
+	writeSteps(&b, status, paper)
+	if said := rowsOfRun(status); said != "" {
+		terminal.WriteWrapped(&b, "rows: "+said, paper.Width)
 	}
 	for _, activity := range status.Activities {
 		if !activity.Running && (status.Stalled != "" || activity.Type == interpreter.StateActivity) {
@@ -67,28 +62,129 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		}
 	}
 	for i := range status.Steps {
-		writeIterations(&b, &status.Steps[i], status.At, paper.Width)
-	}
-	if status.Error != nil && !slices.ContainsFunc(status.Steps, func(step runs.Step) bool { return saysError(step, status.Error) }) {
-		terminal.WriteWrapped(&b, "error: "+terminal.Visible(status.Error.Message), paper.Width)
+		writeIterations(&b, &status.Steps[i], status.At, paper)
 	}
 	for _, note := range status.Notes {
 		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
 	}
-	for _, warning := range status.FurtherWarnings {
-		for _, line := range terminal.Wrap("warning: "+terminal.Visible(warning), paper.Width) {
-			b.WriteString(paper.Warning(line) + "\n")
-		}
-	}
+	writeWarnings(&b, "warning: ", status.FurtherWarnings, paper)
+	writeWarnings(&b, "validation: ", status.ValidationWarnings, paper)
+	writeCause(&b, status, paper)
 	for _, help := range Help(status) {
 		writeHelp(&b, help, paper)
 	}
 	_, _ = io.WriteString(w, b.String())
 }
 
-// saysError reports whether the details of a step have the message of an error already.
+// writeSteps writes the table of the steps, and below it what of each does not fit in.
+func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
+	if len(status.Steps) > 0 {
+		b.WriteString(statesTable(status, paper) + "\n")
+	}
+	cause := status.Error
+	for _, step := range status.Steps {
+		for _, said := range stepDetails(step, status.At, paper) {
+			terminal.WriteWrapped(b, stepLabel(step)+": "+said, paper.Width)
+		}
+		switch {
+		case cause != nil && saysError(step, cause): // the status ends with it
+		case hasFailed(step):
+			writeFailure(b, stepLabel(step)+" failed", step.Item, paper)
+		}
+	}
+}
+
+func writeWarnings(b *strings.Builder, head string, warnings []string, paper terminal.Paper) {
+	for _, warning := range warnings {
+		for _, line := range terminal.Wrap(head+terminal.Visible(warning), paper.Width) {
+			b.WriteString(paper.Warning(line) + "\n")
+		}
+	}
+}
+
+// saysError reports whether a run has failed with the failure of a step.
 func saysError(step runs.Step, failure *interpreter.ErrorObject) bool {
-	return step.Status == interpreter.Failed && step.Error != nil && len(step.Waits) == 0 && step.Error.Message == failure.Message
+	return hasFailed(step) && step.Error.Message == failure.Message
+}
+
+// hasFailed reports whether a step has ended with a failure that is shown.
+func hasFailed(step runs.Step) bool {
+	return step.Status.Ended() && step.Error != nil && step.Status != interpreter.Completed
+}
+
+// writeCause ends the status of a failed run: which step failed and why, with the first and the last line of what it
+// came with.
+func writeCause(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
+	if status.Error == nil {
+		return
+	}
+	i := slices.IndexFunc(status.Steps, func(step runs.Step) bool { return saysError(step, status.Error) })
+	if i < 0 {
+		writeFailure(b, "error", runs.Item{Error: status.Error}, paper)
+		return
+	}
+	step := status.Steps[i]
+	item := step.Item
+	if step.Loop != nil {
+		item.Attempt = 0 // those of all its iterations
+	}
+	writeFailure(b, stepLabel(step)+" failed", item, paper)
+}
+
+// writeFailure writes an error with its attempts, and both ends of its body.
+func writeFailure(b *strings.Builder, head string, item runs.Item, paper terminal.Paper) {
+	line := head + ": " + messageOf(item.Error, paper)
+	if item.Attempt > 0 {
+		line += " (" + terminal.Count(item.Attempt, "attempt") + ")"
+	}
+	terminal.WriteWrapped(b, line, paper.Width)
+	for _, said := range bothEnds(item.Error, paper) {
+		b.WriteString(terminal.Hanging("  ", said, paper.Width))
+	}
+}
+
+// bothEnds are the first and the last line of what an error came with, and how many lines are between them. Of a run of
+// another playbook the message says it all.
+func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
+	if failure.Kind == interpreter.KindPlaybook || failure.Body.Data == nil {
+		return nil
+	}
+	body := bodyText(failure.Body.Data)
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") { // JSON, which bodyText lays out
+		body = expression.Text(failure.Body.Data)
+	}
+	lines := lists.Filter(strings.Split(body, "\n"), func(line string) bool { return strings.TrimSpace(line) != "" })
+	if len(lines) == 0 {
+		return nil
+	}
+	shown := []string{endsOf(lines[0], paper)}
+	if between := len(lines) - 2; between > 0 {
+		shown = append(shown, "… "+terminal.Count(between, "line"))
+	}
+	if len(lines) > 1 {
+		shown = append(shown, endsOf(lines[len(lines)-1], paper))
+	}
+	return shown
+}
+
+// mostOfLine is how much of a line of a body is shown, in columns.
+const mostOfLine = 300
+
+// endsOf is a line, without its middle where it is too long for a terminal.
+func endsOf(line string, paper terminal.Paper) string {
+	if paper.Width >= terminal.Unbounded {
+		return line
+	}
+	return terminal.Middle(terminal.OneLine(line), mostOfLine)
+}
+
+// lateText is how long a late run has been open, and how long it was expected to be.
+func lateText(status *runs.Status) string {
+	text := "late: running for " + terminal.Duration(status.At.Sub(status.StartedAt))
+	if status.Expect > 0 {
+		text += ", expected within " + terminal.Duration(status.Expect)
+	}
+	return text
 }
 
 // runName is a run with its playbook, as far as that is known.
@@ -180,41 +276,25 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable is the steps. Where it is too wide, names are cut as far as that leaves enough of them,
-// then columns are left out: the attempts first, then how long they took.
+// statesTable is the steps with their status. Columns that do not fit are left out: the attempts first, then how long
+// they took.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
-	const enough, least = 16, 8
-	longest := 0
-	for _, step := range status.Steps {
-		longest = max(longest, text.StringWidth(stepLabel(step)))
-	}
-	columns := [][]string{{"step", "status", "attempt", "next retry", "time"}, {"step", "status", "next retry", "time"}, {"step", "status", "next retry"}, {"step", "status"}}
-	for _, head := range columns {
-		rendered := statesWith(status, head, longest, paper)
-		over := text.LongestLineLen(rendered) - paper.Width
-		if over <= 0 {
-			return rendered
+	return terminal.FitColumns(paper.Width, lists.Map(status.Steps, stepLabel), [][]string{
+		{"step", "status", "attempt", "next retry", "time"},
+		{"step", "status", "next retry", "time"},
+		{"step", "status", "next retry"},
+		{"step", "status"},
+	}, func(columns, labels []string) string {
+		var rows []table.Row
+		for i, step := range status.Steps {
+			rows = append(rows, terminal.Row(columns, map[string]any{
+				"step":   labels[i],
+				"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
+				"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
+			}))
 		}
-		if width := longest - over; width >= min(longest, enough) {
-			return statesWith(status, head, width, paper)
-		}
-	}
-	rendered := statesWith(status, columns[len(columns)-1], longest, paper)
-	return statesWith(status, columns[len(columns)-1], max(longest-text.LongestLineLen(rendered)+paper.Width, least), paper)
-}
-
-// statesWith is the steps with some columns, and with names cut to a width.
-func statesWith(status *runs.Status, columns []string, width int, paper terminal.Paper) string {
-	var rows []table.Row
-	labels := terminal.MiddleAll(lists.Map(status.Steps, stepLabel), width)
-	for i, step := range status.Steps {
-		rows = append(rows, terminal.Row(columns, map[string]any{
-			"step":   labels[i],
-			"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
-			"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
-		}))
-	}
-	return filled(terminal.Head(columns), rows).Render()
+		return filled(terminal.Head(columns), rows).Render()
+	})
 }
 
 // filled is a table of the columns that some row has something in.
@@ -257,15 +337,20 @@ func StepAttempt(step runs.Step) string {
 	return attemptOf(step.Item)
 }
 
-// attemptOf is the attempt, and how many there are where it is running.
+// attemptOf is the number of the attempt that is running or comes next, else of the last one, and how many there are:
+// "2 of 8".
 func attemptOf(item runs.Item) string {
+	n := item.Attempt
+	if item.Status == interpreter.RetryPending && !item.NextRetryAt.IsZero() {
+		n++
+	}
 	switch {
-	case item.Attempt == 0:
+	case n == 0:
 		return ""
 	case item.MaxAttempts > 1 && item.Pages == 0:
-		return fmt.Sprintf("%d/%d", item.Attempt, max(item.MaxAttempts, item.Attempt))
+		return fmt.Sprintf("%d of %d", n, max(item.MaxAttempts, n))
 	}
-	return fmt.Sprint(item.Attempt)
+	return fmt.Sprint(n)
 }
 
 // nextOf is when the next retry is due.
@@ -314,7 +399,7 @@ func activityText(activity runs.PendingActivity, now time.Time) string {
 }
 
 // stepDetails is what there is to say of a step beside the table.
-func stepDetails(step runs.Step, now time.Time) []string {
+func stepDetails(step runs.Step, now time.Time, paper terminal.Paper) []string {
 	var said []string
 	if step.Loop != nil {
 		said = append(said, Counts(step))
@@ -323,22 +408,20 @@ func stepDetails(step runs.Step, now time.Time) []string {
 	if read := step.Incremental; read != nil {
 		said = append(said, readText(read))
 	}
+	said = append(said, rowsOfStep(step)...)
 	if step.Child != "" && step.EndedAt.IsZero() {
 		said = append(said, "runs "+terminal.Visible(step.Child))
 	}
 	if len(step.Iterations) == 0 {
-		said = append(said, childRunsText(step.ChildRuns, "", now)...)
+		said = append(said, childRunsText(step.ChildRuns, "", now, paper)...)
 	}
 	if step.Awaits != nil {
 		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
-	} else if held := heldOf(step.Item); held != "" && (step.Waiting != "" || len(step.Waits) == 0) {
+	} else if held := waitText(step.Item, now, paper); held != "" && (step.Waiting != "" || len(step.Waits) == 0) {
 		said = append(said, held)
 	}
 	if stuck := StuckQueue(step.Queue); stuck != "" {
 		said = append(said, stuck)
-	}
-	if step.Error != nil && step.Status != interpreter.Completed && len(step.Waits) == 0 {
-		said = append(said, errorOf(step.Error))
 	}
 	if step.Handled {
 		said = append(said, "a route handled the failure")
@@ -389,7 +472,7 @@ func BehindText(as incremental.CursorType, seconds float64) string {
 
 // childRunsText says what holds the child runs; the run that is known already has no name
 // there.
-func childRunsText(children runs.ChildRuns, known string, now time.Time) []string {
+func childRunsText(children runs.ChildRuns, known string, now time.Time, paper terminal.Paper) []string {
 	in := func(run string) string {
 		if run == known {
 			return ""
@@ -400,13 +483,13 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time) []strin
 		return in(awaited.Run) + Attempt(awaited.To()) + " " + Awaited(&awaited.AwaitedDetails, now)
 	})
 	for _, held := range children.Held {
-		said = append(said, in(held.Run)+heldText(held, now))
+		said = append(said, in(held.Run)+heldText(held, now, paper))
 	}
 	return said
 }
 
 // heldText is what holds a child run, or a step of it.
-func heldText(held runs.Held, now time.Time) string {
+func heldText(held runs.Held, now time.Time, paper terminal.Paper) string {
 	switch {
 	case held.Queue != nil:
 		return queueText(held.Queue, now)
@@ -415,7 +498,7 @@ func heldText(held runs.Held, now time.Time) string {
 	}
 	line := Attempt(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
 	if held.Error != nil {
-		line += ": " + errorOf(held.Error)
+		line += ": " + messageOf(held.Error, paper)
 	}
 	return line
 }
@@ -510,31 +593,63 @@ func pace(perSecond float64) string {
 	return fmt.Sprintf("%.1f/h", perSecond*3600)
 }
 
-// heldOf says what holds an item.
-func heldOf(item runs.Item) string {
+// heldOf is what holds an item.
+func heldOf(item runs.Item, now time.Time) string {
+	waiting := terminal.Visible(item.Waiting)
+	timed := item.Phrase != nil && !item.NextRetryAt.IsZero()
+	if timed {
+		waiting = item.Phrase.At(nextOf(item, now))
+	}
 	switch item.HeldBy {
 	case runs.HeldByWait, runs.HeldByState:
-		if item.Waiting == "" {
+		switch {
+		case waiting == "":
 			return "waits to retry"
+		case timed:
+			return waiting
 		}
-		return "waits: " + terminal.Visible(item.Waiting)
+		return "waits: " + waiting
 	case runs.HeldByPause:
-		return "" // its state says it
+		return "" // its status says it
 	case runs.HeldByRateLimit:
-		return "held by a rate limit: " + terminal.Visible(item.Waiting)
+		return "held by a rate limit: " + waiting
 	}
-	return terminal.Visible(item.Waiting)
+	return waiting
 }
 
-func errorOf(failure *interpreter.ErrorObject) string {
-	return fmt.Sprintf("%s, %s: %s", failure.Class, failure.Kind, terminal.Shorten(failure.Message, 300))
+// waitText is what holds an open item, and why its last attempt failed: "attempt 2 of 8 in 9m46s: HTTP 500 from GET …".
+func waitText(item runs.Item, now time.Time, paper terminal.Paper) string {
+	held := heldOf(item, now)
+	if item.Error == nil || item.Status.Ended() {
+		return held
+	}
+	if item.HeldBy == runs.HeldByWait && item.Phrase != nil && !item.NextRetryAt.IsZero() {
+		held = item.Phrase.What + " " + nextOf(item, now)
+		if item.Error.RetryAfter != nil {
+			held += ", as the server requested"
+		}
+		return held + ": " + messageOf(item.Error, paper)
+	}
+	failed := fmt.Sprintf("attempt %d failed: %s", max(item.Error.Attempt, 1), messageOf(item.Error, paper))
+	if held == "" {
+		return failed
+	}
+	return held + "; " + failed
 }
+
+// messageOf is the message of an error, which is cut for a terminal only.
+func messageOf(failure *interpreter.ErrorObject, paper terminal.Paper) string {
+	return paper.Shorten(failure.Message, mostMessage)
+}
+
+// mostMessage is how much of an error's message a status has, in characters.
+const mostMessage = 300
 
 // mostIterations bounds the iterations of a step that are listed for eyes.
 const mostIterations = 100
 
-// writeIterations lists iterations of a step, each in a line that fits.
-func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width int) {
+// writeIterations lists iterations of a step.
+func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, paper terminal.Paper) {
 	if len(step.Iterations) == 0 {
 		return
 	}
@@ -543,23 +658,23 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 	for _, iteration := range shown {
 		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
 		if iteration.Awaits != nil {
-			if asks := cmp.Or(terminal.Shorten(iteration.Awaits.Progress(), 300), terminal.Shorten(iteration.Awaits.Question(), 300)); asks != "" {
+			if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), mostMessage), paper.Shorten(iteration.Awaits.Question(), mostMessage)); asks != "" {
 				line += ": " + asks
 			}
 		} else if iteration.Error != nil {
-			line += ": " + errorOf(iteration.Error)
-		} else if held := heldOf(iteration.Item); held != "" {
+			line += ": " + messageOf(iteration.Error, paper)
+		} else if held := heldOf(iteration.Item, now); held != "" {
 			line += ": " + held
 		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
 			line += ", runs " + terminal.Visible(iteration.Child)
 		}
-		b.WriteString(text.Snip("  "+terminal.Shorten(line, 2*width), width, "…") + "\n")
+		b.WriteString(terminal.Hanging("  ", line, paper.Width))
 		var details []string
 		if read := iteration.Incremental; read != nil {
 			details = append(details, readText(read))
 		}
-		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now)...) {
-			b.WriteString(text.Snip("      "+terminal.Shorten(said, 2*width), width, "…") + "\n")
+		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now, paper)...) {
+			b.WriteString(terminal.Hanging("      ", said, paper.Width))
 		}
 	}
 	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {

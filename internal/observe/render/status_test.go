@@ -26,11 +26,11 @@ func someStatus() *runs.Status {
 	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
 	waits := runs.Item{
 		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
-		HeldBy: runs.HeldByWait, Waiting: "retry 2/4 of call after 4s: HTTP 503", Error: samples.FailureOf503(),
+		HeldBy: runs.HeldByWait, Waiting: "call: attempt 3 of 5 after 4s: HTTP 503", Phrase: &interpreter.WaitPhrase{What: "attempt 3 of 5", Why: ": HTTP 503"}, Error: samples.FailureOf503(),
 	}
 	turn := runs.Item{
 		Status: interpreter.Running, Attempt: 1, HeldBy: runs.HeldByRateLimit,
-		Waiting: "slot of paced after 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
+		Waiting: "paced: slot after 4m0s, under its rate limit", Phrase: &interpreter.WaitPhrase{What: "slot", Why: ", under its rate limit"}, NextRetryAt: now.Add(4 * time.Minute),
 	}
 	loop := runs.Step{
 		Step: "fetch", Visit: 2, StartedAt: samples.Began.Add(time.Second), Item: runs.Item{
@@ -69,7 +69,7 @@ func someStatus() *runs.Status {
 			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: samples.Began, EndedAt: samples.Began},
 		},
 		Turn:            &runs.QueueSlot{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
-		FurtherWarnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
+		FurtherWarnings: []string{"step missed failed, and a route handled the failure: HTTP 503 from GET https://api.example.com/patients/13/medications"},
 		Notes:           []string{"the progress of the loop of step other was not queried: that would take more than 8 calls to the server"},
 	}
 }

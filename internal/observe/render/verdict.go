@@ -12,13 +12,13 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // EndedRun is how a run has ended, with what is known of it.
 type EndedRun struct {
 	WorkflowID string
-	Result     workflows.Result
+	Result     protocol.Result
 	Took       time.Duration      // 0 where that is not known
 	Book       *playbook.Playbook // nil where that is not known
 }
@@ -57,7 +57,7 @@ func (o EndedRun) verdict(paper terminal.Paper) string {
 const mostVerdict = 500
 
 // failed is the visit of a step that the run has failed with, nil for none.
-func (o EndedRun) failed() *workflows.StepRecord {
+func (o EndedRun) failed() *protocol.StepRecord {
 	for i, record := range slices.Backward(o.Result.Steps) {
 		if record.Status == interpreter.Failed && !record.Handled {
 			return &o.Result.Steps[i]
@@ -67,7 +67,7 @@ func (o EndedRun) failed() *workflows.StepRecord {
 }
 
 // firstFailed is the failed iteration of a loop with the lowest index, nil for none.
-func firstFailed(record *workflows.StepRecord) *interpreter.LoopError {
+func firstFailed(record *protocol.StepRecord) *interpreter.LoopError {
 	var first *interpreter.LoopError
 	if record.Loop == nil {
 		return nil

@@ -34,15 +34,15 @@ func TestWaitsInWords(t *testing.T) {
 func TestWaitsCountDown(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 23, 0, 14, 0, time.UTC)
-	retry := &interpreter.WaitPhrase{What: "retry 1/4", Why: ": HTTP 503 after 3s"}
+	retry := &interpreter.WaitPhrase{What: "attempt 2 of 5", Why: ": HTTP 503 after 3s"}
 	for _, row := range []struct {
 		phrase     *interpreter.WaitPhrase
 		at         time.Time
 		stays, now string
 	}{
-		{retry, now.Add(51 * time.Second), "retry 1/4 at 23:01:05 UTC: HTTP 503 after 3s", "retry 1/4 in 51s: HTTP 503 after 3s"},
-		{retry, now, "retry 1/4 at 23:00:14 UTC: HTTP 503 after 3s", "retry 1/4 due: HTTP 503 after 3s"},
-		{&interpreter.WaitPhrase{What: "poll 2/4"}, now.Add(time.Second), "poll 2/4 at 23:00:15 UTC", "poll 2/4 in 1s"},
+		{retry, now.Add(51 * time.Second), "attempt 2 of 5 at 23:01:05 UTC: HTTP 503 after 3s", "attempt 2 of 5 in 51s: HTTP 503 after 3s"},
+		{retry, now, "attempt 2 of 5 at 23:00:14 UTC: HTTP 503 after 3s", "attempt 2 of 5 due: HTTP 503 after 3s"},
+		{&interpreter.WaitPhrase{What: "poll 2 of 4"}, now.Add(time.Second), "poll 2 of 4 at 23:00:15 UTC", "poll 2 of 4 in 1s"},
 		{retry, time.Time{}, "in words", "in words"},
 		{nil, now, "in words", "in words"},
 	} {

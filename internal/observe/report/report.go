@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
 	"reprise/interpreter"
@@ -36,8 +37,8 @@ type Document struct {
 	Graph string
 	// Input and Result are those of the run as JSON; "" is none. Secrets are not in them.
 	Input, Result string
-	// Failed is the first iteration that failed, with its element; nil for none.
-	Failed *FailedIteration
+	// Cause is why the run failed, or the first of its iterations that did; nil for neither.
+	Cause *render.Cause
 	// Link leads to the run in Temporal's UI; "" is unknown.
 	Link string
 	// Commands continue from here.
@@ -45,14 +46,6 @@ type Document struct {
 	Notes    []string
 	// At is when it was made.
 	At time.Time
-}
-
-// FailedIteration is an iteration that failed.
-type FailedIteration struct {
-	Step    string
-	Index   int
-	Element string
-	Message string
 }
 
 // mostGraph bounds the picture of the steps, in bytes.

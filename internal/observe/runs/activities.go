@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -18,8 +19,11 @@ func (q *inquiry) activities(ctx context.Context) {
 		if hosted := q.hostedStep(ctx, pending); hosted != nil {
 			shown.Step, shown.Progress = hosted.Step, hosted.At
 			for i := range q.status.Steps {
-				if step := &q.status.Steps[i]; step.Step == hosted.Step && step.Visit == hosted.Visit && step.EndedAt.IsZero() && hosted.Incremental != nil {
-					step.Incremental = newIncremental(hosted.Incremental, q.status.At)
+				if step := &q.status.Steps[i]; step.Step == hosted.Step && step.Visit == hosted.Visit && step.EndedAt.IsZero() {
+					step.Rows = cmp.Or(hosted.Rows, step.Rows)
+					if hosted.Incremental != nil {
+						step.Incremental = newIncremental(hosted.Incremental, q.status.At)
+					}
 				}
 			}
 		}

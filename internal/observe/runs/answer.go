@@ -11,7 +11,7 @@ import (
 	"reprise/internal/base/answers"
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
@@ -49,7 +49,7 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 
 // awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
-	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
+	ctx context.Context, workflowID string, records []protocol.StepRecord, step string, index *int,
 ) (awaited []AwaitedAttempt, left int) {
 	for _, record := range records {
 		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
@@ -79,7 +79,7 @@ func (r *Reader) awaitingOf(
 
 // awaitingIn queries the open children of a loop.
 func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (awaited []AwaitedAttempt, left int) {
-	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
+	open, answers, left := r.openIterations(ctx, loop, index, func(protocol.Progress) bool { return true })
 	for i, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			if iteration.Awaits == nil || index != nil && iteration.Index != *index {
@@ -97,8 +97,8 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 // openIterations queries the open children of a loop for their iterations: those near
 // an index first, where one is given. wants says of which loops.
 func (r *Reader) openIterations(
-	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
-) (open []string, answers []workflows.Iterations, left int) {
+	ctx context.Context, loop string, index *int, wants func(protocol.Progress) bool,
+) (open []string, answers []protocol.Iterations, left int) {
 	progress, unread, err := r.loopProgress(ctx, loop, func() bool { return true })
 	switch {
 	case err != nil:
@@ -112,10 +112,10 @@ func (r *Reader) openIterations(
 	if index != nil {
 		open = nearest(open, *index)
 	}
-	answers = make([]workflows.Iterations, min(len(open), mostQueried))
+	answers = make([]protocol.Iterations, min(len(open), mostQueried))
 	left += len(open) - len(answers)
 	severalAtOnce(len(answers), func(i int) {
-		_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+		_ = r.query(ctx, open[i], "", protocol.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
 	})
 	return open, answers, left
 }

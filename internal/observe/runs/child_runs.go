@@ -12,7 +12,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // A step may run another playbook, as a run of its own. This file reads those runs, by
@@ -42,7 +42,7 @@ type Held struct {
 }
 
 // addStep adds what holds a step of a run.
-func (c *ChildRuns) addStep(run string, record workflows.StepRecord) {
+func (c *ChildRuns) addStep(run string, record protocol.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:
 		c.Awaited = append(c.Awaited, AwaitedAttempt{
@@ -179,12 +179,12 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 }
 
 // open are the runs that steps have started and wait for.
-func (r *Reader) open(ctx context.Context, records []workflows.StepRecord) (ids []string, left int) {
+func (r *Reader) open(ctx context.Context, records []protocol.StepRecord) (ids []string, left int) {
 	for _, record := range records {
 		switch {
 		case !record.EndedAt.IsZero():
 		case isOpenLoop(record.Loop):
-			_, answers, more := r.openIterations(ctx, record.Loop.WorkflowID, nil, func(of workflows.Progress) bool { return of.Plays })
+			_, answers, more := r.openIterations(ctx, record.Loop.WorkflowID, nil, func(of protocol.Progress) bool { return of.Plays })
 			left += more
 			for _, answer := range answers {
 				for _, iteration := range answer.Iterations {

@@ -56,7 +56,7 @@ const (
 	Ends
 )
 
-// Kind is all that is to know of a kind of events. Filters, help, documents, figures and reports
+// Kind is what there is to know about a kind of events. Filters, help, documents, figures and reports
 // follow from the table of kinds.
 type Kind struct {
 	Name  string
@@ -68,49 +68,49 @@ type Kind struct {
 
 // kinds is the table, in the order in which a run has its events.
 var kinds = []Kind{
-	{ExecutionStarted, OfRun, Begins, "The run has started; `by` and `reason` are of the person who did it on the page of runs, or had its schedule start it."},
+	{ExecutionStarted, OfRun, Begins, "The run has started. `by` and `reason` name the person who started it on the page of runs, or who triggered its schedule."},
 	{
 		ExecutionQueued, OfRun, Happens,
-		"The run is queued under its concurrency key, which is `concurrency`.",
+		"The run is queued. `concurrency` is its concurrency key.",
 	},
-	{ExecutionAdmitted, OfRun, Happens, "The run has got its slot, after `duration`."},
+	{ExecutionAdmitted, OfRun, Happens, "The run got its slot, after waiting for `duration`."},
 	{StepStarted, OfStep, Begins, "A visit of a step has started."},
 	{
 		ActionStarted, OfAttempt, Begins,
-		"An attempt has started. Pages fetched together are one, with `attempt_to` and `page_to`. With `child` the attempt is a " +
-			"run of another playbook with that workflow ID, which has events of its own.",
+		"An attempt has started. Pages that are fetched together share one event, with `attempt_to` and `page_to`. `child` is the workflow ID of " +
+			"the run of another playbook that the attempt starts; that run has its own events.",
 	},
 	{
 		AnswerAwaited, OfWait, Begins,
-		"The attempt awaits its answer from outside. The time from here to its end is a wait, with the `reason` `answer`.",
+		"The attempt waits for an answer from outside. The time until its end counts as a wait with the `reason` `answer`.",
 	},
 	{ActionCompleted, OfAttempt, Ends, "The attempt succeeded."},
 	{ActionError, OfAttempt, Ends, "The attempt failed."},
 	{
 		StepRetry, OfWait, Begins,
-		"Every wait: `delay`, `next_retry_at`, `reason` (" + reasonNames() + "); one for a `person` has neither time.",
+		"A wait begins, with `delay`, `next_retry_at` and `reason` (" + reasonNames() + "). A wait for a `person` has no `delay` and no `next_retry_at`.",
 	},
 	{
 		StepRetryExhausted, OfAttempt, Happens,
-		"A policy gives no more attempts; comes before `step_failed_terminal` or `iteration_failed`.",
+		"A policy allows no more attempts, or no more pages, so that the result is incomplete. The end of the step or of the iteration follows.",
 	},
 	{IterationStarted, OfIteration, Begins, "An iteration has started."},
-	{IterationCompleted, OfIteration, Ends, "The iteration succeeded."},
-	{IterationFailed, OfIteration, Ends, "The iteration failed, or was cancelled, with the status `cancelled`."},
+	{IterationCompleted, OfIteration, Ends, "The iteration succeeded, with what it did to data in `rows`. Its status is `partial_success` if the result is incomplete, for example because a policy limited its pages."},
+	{IterationFailed, OfIteration, Ends, "The iteration failed, or was cancelled; its status is then `cancelled`."},
 	{
 		SinkCompleted, OfSink, Happens,
-		"A sink or a notice is done; its attempts are actions with `sink`. The place of a notice is " +
-			"`fetch.on_success` or, of the run, `run.notify.failed`.",
+		"A sink has written, or a notice was sent. Its attempts are actions with `sink`. For a notice, `sink` is " +
+			"`fetch.on_success` or, for one of the run, `run.notify.failed`.",
 	},
 	{SinkFailed, OfSink, Happens, "A sink or a notice failed."},
-	{StepResult, OfStep, Ends, "A visit of a step has ended."},
+	{StepResult, OfStep, Ends, "A visit of a step has ended, with what it did to data in `rows`."},
 	{
 		StepFailedTerminal, OfStep, Ends,
-		"A visit of a step failed: in place of `step_result`; a failed loop has both.",
+		"A visit of a step failed. It replaces `step_result`; a failed loop has both.",
 	},
-	{ExecutionCompleted, OfRun, Ends, "The run succeeded, maybe in part."},
+	{ExecutionCompleted, OfRun, Ends, "The run succeeded, or partially succeeded, with what it did to data in `rows`."},
 	{ExecutionFailed, OfRun, Ends, "The run failed."},
-	{ExecutionCancelled, OfRun, Ends, "The run was cancelled: `by` and `reason`, where somebody gave one."},
+	{ExecutionCancelled, OfRun, Ends, "The run was cancelled. `by` and `reason` are those of the person who cancelled it, if given."},
 }
 
 // reasonNames lists the reasons of waits, for documents.
@@ -162,7 +162,7 @@ type Event struct {
 	Reason string `json:"reason,omitempty"`
 	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`
-	// Duration is how many seconds it took, of what has ended.
+	// Duration is in seconds; zero for what has not ended.
 	Duration float64 `json:"duration,omitempty"`
 	// Deliveries is how often the attempt was delivered to a worker, where that is more
 	// than once.
@@ -171,6 +171,8 @@ type Event struct {
 	// Attempts and Pages are how many an iteration or step made and got.
 	Attempts int `json:"attempts,omitempty"`
 	Pages    int `json:"pages,omitempty"`
+	// Rows is what a step or an iteration that has ended did to data, or the run; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Concurrency is the key under which the run waits for its turn, or has got it.
 	Concurrency string `json:"concurrency,omitempty"`
 	// Child is the workflow ID of the run of another playbook that an attempt is.

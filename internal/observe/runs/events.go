@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"reprise/internal/base/connect"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Events gives the events of a run in their order, each once. The histories of
 // iterations are read only where they are requested. Not more is held at a time than
 // the histories of workflows that were open at the same time.
 func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
-	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: workflows.PlaybookWorkflowName, first: true}
+	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: protocol.PlaybookWorkflowName, first: true}
 	return merge(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)
 }
 
@@ -55,7 +55,7 @@ func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) 
 }
 
 // records is that of origin.
-func (o *serverOrigin) records(ctx context.Context, latest bool) ([]workflows.StepRecord, string, error) {
+func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.StepRecord, string, error) {
 	found, err := o.describe(ctx, o.run.WorkflowID, o.run.last)
 	if err != nil {
 		return nil, "", err

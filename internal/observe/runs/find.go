@@ -20,7 +20,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Found is a run as the server lists it.
@@ -42,15 +42,22 @@ type Found struct {
 	// decide.
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// DeadLetters counts the iterations that failed, in loops that have ended.
-	DeadLetters int    `json:"dead_letters,omitempty"`
-	TaskQueue   string `json:"task_queue"`
+	DeadLetters int `json:"dead_letters,omitempty"`
+	// Rows is what the steps that have ended did to data, of an open run as of a minute ago at most; nil where nothing was counted.
+	Rows      *interpreter.RowTotals `json:"rows,omitempty"`
+	TaskQueue string                 `json:"task_queue"`
 	// Origin is the workflow ID of the run whose iterations this one runs again.
 	Origin string `json:"origin,omitempty"`
 	// Started is who has started the run on the page of runs, and why; of others it is empty.
 	Started interpreter.Said `json:"started,omitzero"`
+	// Schedule is the ID of the schedule that has started the run, "" for none.
+	Schedule string `json:"-"`
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *QueuePosition `json:"queue,omitempty"`
 
+	// Expect is in which time the run should end, as its playbook says; 0 for no expectation, and where the server does not
+	// know it.
+	Expect time.Duration `json:"-"`
 	// TaskSince is since when a task waits for a worker which decides how the run continues; zero for
 	// none, and where the run was not described.
 	TaskSince time.Time `json:"-"`
@@ -69,6 +76,28 @@ type Found struct {
 
 // Ended reports whether the run has ended.
 func (f Found) Ended() bool { return !f.EndedAt.IsZero() }
+
+// IsChild reports whether a step of another run has started it.
+func (f Found) IsChild() bool { return f.isChild }
+
+// LateBy is how much longer than expected the run takes, or took; 0 for one that is not late.
+func (f Found) LateBy(now time.Time) time.Duration {
+	if f.Expect == 0 {
+		return 0
+	}
+	return max(0, cmp.Or(f.EndedAt, now).Sub(f.StartedAt)-f.Expect)
+}
+
+// NeedsPerson reports whether a person has to act before the open run continues, as far as the server's list says that.
+func (f Found) NeedsPerson() bool {
+	switch f.Status {
+	case interpreter.Awaiting, interpreter.Paused:
+		return true
+	case interpreter.RetryPending:
+		return f.NextRetryAt.IsZero()
+	}
+	return false
+}
 
 // UnknownError says that there is no run with an ID, or beginning with it.
 type UnknownError struct {
@@ -161,7 +190,7 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 		return Found{}, fmt.Errorf("look for the run %s: %w", id, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	if kind := info.GetType().GetName(); kind != workflows.PlaybookWorkflowName {
+	if kind := info.GetType().GetName(); kind != protocol.PlaybookWorkflowName {
 		no := &NoRunError{ID: id, Type: kind}
 		if root := info.GetRootExecution().GetWorkflowId(); root != id {
 			no.Run = root
@@ -218,11 +247,16 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 		run.EndedAt = info.GetCloseTime().AsTime()
 	}
 	fields := info.GetSearchAttributes().GetIndexedFields()
-	attribute(fields, workflows.PlaybookAttribute, &run.Playbook)
-	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
-	attribute(fields, workflows.StatusAttribute, &run.Status)
-	attribute(fields, workflows.OriginAttribute, &run.Origin)
+	attribute(fields, protocol.PlaybookAttribute, &run.Playbook)
+	attribute(fields, protocol.DeadLettersAttribute, &run.DeadLetters)
+	attribute(fields, protocol.StatusAttribute, &run.Status)
+	attribute(fields, protocol.OriginAttribute, &run.Origin)
+	attribute(fields, protocol.ScheduleAttribute, &run.Schedule)
+	attribute(info.GetMemo().GetFields(), protocol.RowsMemo, &run.Rows)
 	run.Started = startedBy(info.GetMemo(), fields)
+	var within float64
+	attribute(info.GetMemo().GetFields(), protocol.ExpectMemo, &within)
+	run.Expect = time.Duration(within * float64(time.Second))
 	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
 	if run.Status.Ended() {
 		return run
@@ -233,7 +267,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	case interpreter.Paused:
 		run.Since = controlOf(info.GetMemo()).Held[""].At
 	case interpreter.RetryPending:
-		attribute(fields, workflows.NextRetryAttribute, &run.NextRetryAt)
+		attribute(fields, protocol.NextRetryAttribute, &run.NextRetryAt)
 	case interpreter.Running, interpreter.Queued:
 		if run.Queue != nil { // where only a child run is queued, there is none
 			run.Status, run.Since = interpreter.Queued, run.Queue.Since
@@ -248,12 +282,12 @@ func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpr
 	var said interpreter.Said
 	var scheduled time.Time
 	var triggers map[string]interpreter.Said
-	if attribute(fields, workflows.ScheduledAttribute, &scheduled); !scheduled.IsZero() {
-		attribute(memo.GetFields(), workflows.TriggersMemo, &triggers)
-		said = triggers[workflows.TriggerKey(scheduled)]
+	if attribute(fields, protocol.ScheduledAttribute, &scheduled); !scheduled.IsZero() {
+		attribute(memo.GetFields(), protocol.TriggersMemo, &triggers)
+		said = triggers[protocol.TriggerKey(scheduled)]
 	}
-	attribute(memo.GetFields(), workflows.StartedByMemo, &said.By)
-	attribute(memo.GetFields(), workflows.StartReasonMemo, &said.Reason)
+	attribute(memo.GetFields(), protocol.StartedByMemo, &said.By)
+	attribute(memo.GetFields(), protocol.StartReasonMemo, &said.Reason)
 	return said
 }
 
@@ -272,7 +306,7 @@ const (
 )
 
 // ofPlaybooks is the query for all runs; of a chain only the last history.
-const ofPlaybooks = "WorkflowType = '" + workflows.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
+const ofPlaybooks = "WorkflowType = '" + protocol.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
 
 // OwnRuns is the list filter that leaves out all workflows but runs, and those runs that steps of
 // others have started: they have the same search attributes.

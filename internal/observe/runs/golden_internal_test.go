@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var update = flag.Bool("update", false, "write the expected events")
@@ -100,7 +100,7 @@ func (s *storedRun) load(_ context.Context, from source, filter EventFilter) (*p
 }
 
 // records is that of origin.
-func (s *storedRun) records(context.Context, bool) ([]workflows.StepRecord, string, error) {
+func (s *storedRun) records(context.Context, bool) ([]protocol.StepRecord, string, error) {
 	events, err := s.recorded(s.root.runID)
 	if err != nil || !ends(events[len(events)-1]) {
 		return nil, "nobody answers", err
@@ -268,7 +268,7 @@ func TestHistoriesThatAreGone(t *testing.T) {
 	t.Parallel()
 	run := readRun(t, filepath.Join(storedHistories, "loop"))
 	for id, events := range run.histories {
-		if events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName() == workflows.CallsWorkflowName {
+		if events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName() == protocol.CallsWorkflowName {
 			delete(run.histories, id)
 		}
 	}
@@ -308,7 +308,7 @@ func queueHistory(t *testing.T) []*historypb.HistoryEvent {
 
 func queueEvents(t *testing.T) []Event {
 	t.Helper()
-	p, err := project(source{workflow: workflows.PlaybookWorkflowName, first: true}, queueHistory(t), EventFilter{}, values{resolve: inline})
+	p, err := project(source{workflow: protocol.PlaybookWorkflowName, first: true}, queueHistory(t), EventFilter{}, values{resolve: inline})
 	require.NoError(t, err)
 	return p.sorted()
 }

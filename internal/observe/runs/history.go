@@ -11,7 +11,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/internal/base/connect"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // history is what the events of one workflow run say of it and of its children.
@@ -55,7 +55,7 @@ func (h *history) apply(event *historypb.HistoryEvent, byEvent map[int64]*child)
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		h.taskQueue = started.GetTaskQueue().GetName()
 		h.input, h.startedAt, h.firstRunID = started.GetInput(), event.GetEventTime().AsTime(), started.GetFirstExecutionRunId()
-		attribute(started.GetSearchAttributes().GetIndexedFields(), workflows.ScheduledAttribute, &h.scheduledAt)
+		attribute(started.GetSearchAttributes().GetIndexedFields(), protocol.ScheduledAttribute, &h.scheduledAt)
 	}
 	h.applyChild(event, byEvent)
 	if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
@@ -155,12 +155,12 @@ func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID
 }
 
 // Input is what a run was started with.
-func (r *Reader) Input(ctx context.Context, workflowID, runID string) (workflows.Input, error) {
+func (r *Reader) Input(ctx context.Context, workflowID, runID string) (protocol.Input, error) {
 	_, input, err := r.startedWith(ctx, workflowID, runID)
 	return input, err
 }
 
-func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (first *history, input workflows.Input, err error) {
+func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (first *history, input protocol.Input, err error) {
 	if first, err = r.begun(ctx, workflowID, runID); err != nil {
 		return nil, input, err
 	}

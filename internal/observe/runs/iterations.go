@@ -14,7 +14,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
@@ -49,6 +49,8 @@ type Iteration struct {
 	Item
 	// Incremental is how far one has read that keeps a state and has not ended, as of its last activity that has; nil for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
+	// Rows is what such a one did to data so far; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
 // Iterations adds to one visit of a step with a loop the iterations that failed,
@@ -85,10 +87,10 @@ func (s *Step) addFailed() {
 // queryLoop queries a loop and its shards for the iterations that they know of.
 func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
-		var answer workflows.Iterations
+		var answer protocol.Iterations
 		progress, err := r.Progress(ctx, ids[0], "")
 		if err == nil {
-			err = r.query(ctx, ids[0], "", workflows.IterationsQuery, &answer)
+			err = r.query(ctx, ids[0], "", protocol.IterationsQuery, &answer)
 		}
 		if err != nil {
 			step.silent = true
@@ -103,9 +105,9 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 
 // queryOpen queries the open children of a loop, which know more than it.
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
-	answers := make([]workflows.Iterations, min(len(step.open), mostQueried))
+	answers := make([]protocol.Iterations, min(len(step.open), mostQueried))
 	severalAtOnce(len(answers), func(i int) {
-		if r.query(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
+		if r.query(ctx, step.open[i], "", protocol.IterationsQuery, &answers[i]) != nil {
 			answers[i] = silent(step.open[i])
 		}
 		if answers[i].Hosted {
@@ -128,7 +130,7 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 
 // addTurns records which iterations of a child of a loop wait for their turns in an
 // activity, as its last heartbeat has it.
-func (r *Reader) addTurns(ctx context.Context, child string, iterations []workflows.IterationRecord) {
+func (r *Reader) addTurns(ctx context.Context, child string, iterations []protocol.IterationRecord) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, child, "")
 	if err != nil {
 		return // it has ended meanwhile
@@ -139,7 +141,7 @@ func (r *Reader) addTurns(ctx context.Context, child string, iterations []workfl
 			continue
 		}
 		for _, doing := range read.Doing {
-			i := slices.IndexFunc(iterations, func(of workflows.IterationRecord) bool { return doing.Index != nil && of.Index == *doing.Index })
+			i := slices.IndexFunc(iterations, func(of protocol.IterationRecord) bool { return doing.Index != nil && of.Index == *doing.Index })
 			if i >= 0 && doing.Turn && iterations[i].Status == interpreter.Running {
 				iterations[i].Reason = interpreter.ReasonTurn
 			}
@@ -177,12 +179,12 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 
 // silent stands for the answer of a child that gave none, because it is about to
 // begin or to end: all that is known is the index of its first element.
-func silent(workflowID string) workflows.Iterations {
+func silent(workflowID string) protocol.Iterations {
 	index, err := firstIndex(workflowID)
 	if err != nil {
-		return workflows.Iterations{}
+		return protocol.Iterations{}
 	}
-	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
+	return protocol.Iterations{Iterations: []protocol.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
 }
 
 // firstIndex is the index of the first iteration of a child of a loop, which ends its workflow ID.
@@ -190,8 +192,8 @@ func firstIndex(workflowID string) (int, error) {
 	return strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
 }
 
-func addIterations(into map[int]Iteration, answer workflows.Iterations, now time.Time) {
+func addIterations(into map[int]Iteration, answer protocol.Iterations, now time.Time) {
 	for _, record := range answer.Iterations {
-		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus), Incremental: newIncremental(record.Incremental, now)}
+		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus), Incremental: newIncremental(record.Incremental, now), Rows: record.Rows}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // ErrNoAttributes says that the namespace lacks search attributes of ours, so runs
@@ -27,10 +27,24 @@ type Filter struct {
 	// Children takes the runs too that steps of other runs have started.
 	Children bool
 	Limit    int // 0 is none
+	// EndedSince takes only runs that have ended since then.
+	EndedSince time.Time
+	// Schedules takes only runs that these schedules have started.
+	Schedules []string
+	// Search is the beginning of a workflow ID or of the name of a playbook, or a whole label.
+	Search string
+	// Doing takes only open runs that do this.
+	Doing string
 	// NeedsPerson takes only runs that continue when people act, and WithFailed those with
 	// failed iterations; Page alone reads them.
 	NeedsPerson, WithFailed bool
 }
+
+// What open runs do, as far as the server's list says that.
+const (
+	DoingWork = "running" // some of it runs
+	DoingWait = "waiting" // all of it waits for a retry whose time is known, or the run is queued
+)
 
 const isOpen = "ExecutionStatus = 'Running'"
 
@@ -101,17 +115,34 @@ func (f Filter) query() string {
 	if info, known := f.Status.Info(); known {
 		query += " AND " + executions(info.List.Executions)
 		if info.List.Attribute {
-			query += fmt.Sprintf(" AND %s = %s", workflows.StatusAttribute, visibility.Quote(string(f.Status)))
+			query += fmt.Sprintf(" AND %s = %s", protocol.StatusAttribute, visibility.Quote(string(f.Status)))
 		}
 	}
 	if f.Playbook != "" {
-		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, visibility.Quote(f.Playbook))
+		query += fmt.Sprintf(" AND %s = %s", protocol.PlaybookAttribute, visibility.Quote(f.Playbook))
 	}
 	if f.Label != "" {
-		query += fmt.Sprintf(" AND %s = %s", workflows.LabelsAttribute, visibility.Quote(f.Label))
+		query += fmt.Sprintf(" AND %s = %s", protocol.LabelsAttribute, visibility.Quote(f.Label))
 	}
 	if !f.Since.IsZero() {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !f.EndedSince.IsZero() {
+		query += fmt.Sprintf(" AND CloseTime >= '%s'", f.EndedSince.UTC().Format(time.RFC3339Nano))
+	}
+	if len(f.Schedules) > 0 {
+		query += fmt.Sprintf(" AND %s IN (%s)", protocol.ScheduleAttribute, strings.Join(lists.Map(f.Schedules, visibility.Quote), ", "))
+	}
+	if f.Search != "" {
+		text := visibility.Quote(f.Search)
+		query += fmt.Sprintf(" AND (WorkflowId STARTS_WITH %s OR %s STARTS_WITH %s OR %s = %s)", text, protocol.PlaybookAttribute, text, protocol.LabelsAttribute, text)
+	}
+	switch f.Doing {
+	case DoingWork:
+		query += fmt.Sprintf(" AND %s AND (%s IS NULL OR %s = '%s')", isOpen, protocol.StatusAttribute, protocol.StatusAttribute, interpreter.Running)
+	case DoingWait:
+		query += fmt.Sprintf(" AND %s AND (%s = '%s' OR (%s = '%s' AND %s IS NOT NULL))", isOpen, protocol.StatusAttribute, interpreter.Queued,
+			protocol.StatusAttribute, interpreter.RetryPending, protocol.NextRetryAttribute)
 	}
 	return query
 }
@@ -157,7 +188,7 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 		}
 		for _, info := range page.GetExecutions() { // whatever the server makes of the filter
 			run := found(info)
-			if info.GetType().GetName() == workflows.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
+			if info.GetType().GetName() == protocol.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
 				all = append(all, run)
 			}
 		}

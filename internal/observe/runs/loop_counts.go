@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // pace says how fast a loop is.
@@ -75,7 +75,7 @@ func (s *Step) setHeldBy() {
 
 // recount counts the iterations of a loop that were running by what all of its open
 // children answered; of one that gave no answer they run.
-func (s *Step) recount(answers []workflows.Iterations) {
+func (s *Step) recount(answers []protocol.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns, s.keepers = 0, 0
 	s.counted, s.waitingSince, s.awaitingSince = true, time.Time{}, time.Time{}
@@ -113,7 +113,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 }
 
 // count counts an iteration by its state.
-func (c *Counts) count(iteration workflows.IterationRecord) {
+func (c *Counts) count(iteration protocol.IterationRecord) {
 	if iteration.Awaits != nil {
 		c.Awaiting++
 	}

@@ -12,7 +12,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // ahead is how many histories are read before their turn.
@@ -25,7 +25,7 @@ type origin interface {
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
 	// records are the visits of steps so far, and whether the run is known to have none
 	// because no worker responds; latest finds histories that the run has continued as.
-	records(ctx context.Context, latest bool) (records []workflows.StepRecord, note string, err error)
+	records(ctx context.Context, latest bool) (records []protocol.StepRecord, note string, err error)
 	// revision changes when a history grows, or another attempt of it begins.
 	revision(ctx context.Context, of source) (string, error)
 }
@@ -203,7 +203,7 @@ func (m *merger) add(known *openSource, p *projector) {
 		}
 	}
 	slices.SortStableFunc(m.coming, func(x, y link) int { return x.at.Compare(y.at) })
-	if p.workflow == workflows.LoopWorkflowName && !m.filter.within() {
+	if p.workflow == protocol.LoopWorkflowName && !m.filter.within() {
 		m.unasked[fmt.Sprintf("%s#%d", p.step, p.visit)] = true
 	}
 	if p.open() {
@@ -212,7 +212,7 @@ func (m *merger) add(known *openSource, p *projector) {
 		return
 	}
 	delete(m.open, known.runID)
-	if p.workflow == workflows.PlaybookWorkflowName && p.h.closed() {
+	if p.workflow == protocol.PlaybookWorkflowName && p.h.closed() {
 		m.ended = true
 	}
 }
@@ -281,7 +281,7 @@ func (m *merger) steps(ctx context.Context) error {
 		if loop := record.Loop; record.Status == interpreter.Failed || loop != nil && (loop.Stats.Failed > 0 || record.EndedAt.IsZero()) {
 			m.failed[fmt.Sprintf("%s#%d", record.Step, record.Visit)] = true
 		}
-		events = append(events, stepEvents(record)...)
+		events = append(events, StepEvents(record)...)
 	}
 	// Of one moment, a step that takes no time ends before the next one starts: their
 	// records are in the order of their starts.
@@ -363,7 +363,7 @@ func (f frames) queued(event Event, workflow string) {
 	case event.Index == nil:
 	case event.Event == IterationStarted:
 		f.of(event).start = &event
-	case workflow == workflows.CallsWorkflowName:
+	case workflow == protocol.CallsWorkflowName:
 		if of := f.of(event); of.last.Before(event.At) {
 			of.last = event.At
 		}

@@ -10,7 +10,7 @@ import (
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Page is a part of the runs that a filter selects, in the order of List.
@@ -23,16 +23,21 @@ type Page struct {
 // Page lists one page of runs, in one call to the server. The error wraps
 // ErrNoAttributes where the filter names what the namespace does not know.
 func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte) (Page, error) {
-	query := filter.query()
-	if filter.NeedsPerson {
+	return r.page(ctx, filter.pageQuery(), min(size, listPage), token)
+}
+
+// pageQuery is the query of a filter with what List does not read.
+func (f Filter) pageQuery() string {
+	query := f.query()
+	if f.NeedsPerson {
 		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", isOpen,
-			workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting,
-			workflows.StatusAttribute, interpreter.RetryPending, workflows.NextRetryAttribute) // what waits without a time waits for a person
+			protocol.StatusAttribute, interpreter.Paused, interpreter.Awaiting,
+			protocol.StatusAttribute, interpreter.RetryPending, protocol.NextRetryAttribute) // what waits without a time waits for a person
 	}
-	if filter.WithFailed {
-		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", workflows.DeadLettersAttribute, workflows.OriginAttribute)
+	if f.WithFailed {
+		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", protocol.DeadLettersAttribute, protocol.OriginAttribute)
 	}
-	return r.page(ctx, query, min(size, listPage), token)
+	return query
 }
 
 // page lists one page of what a query selects. The error wraps ErrNoAttributes where the
@@ -57,7 +62,7 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 		return all, nil
 	}
 	ids := lists.Map(of, func(run Found) string { return visibility.Quote(run.WorkflowID) })
-	page, err := r.page(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, workflows.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
+	page, err := r.page(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, protocol.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
 	for _, run := range page.Runs {
 		all[run.Origin] = append(all[run.Origin], run)
 	}
@@ -81,6 +86,7 @@ func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int
 	for _, record := range progress.Steps {
 		q.step(ctx, record)
 	}
+	status.Rows = rowsSoFar(progress.Rows, status.Steps)
 	if status.Status != interpreter.Queued {
 		status.derive()
 	}

@@ -9,7 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // source is the history of one workflow. No history of a run has more than a few thousand
@@ -164,7 +164,7 @@ func (e *Event) call() callID { return callID{e.Step, e.Visit, indexOr(e.Index),
 func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 	first := recorded[0]
 	switch p.workflow {
-	case workflows.PlaybookWorkflowName:
+	case protocol.PlaybookWorkflowName:
 		p.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if p.first {
 			started := first.GetWorkflowExecutionStartedEventAttributes()
@@ -181,8 +181,8 @@ func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 				p.calls[callID{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
 			}
 		}
-	case workflows.CallsWorkflowName:
-		var input workflows.CallsInput
+	case protocol.CallsWorkflowName:
+		var input protocol.CallsInput
 		if err := p.decode(p.workflowID, p.h.input, &input); err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (p *projector) apply(event *historypb.HistoryEvent) error {
 			return err
 		}
 	}
-	if p.workflow == workflows.PlaybookWorkflowName {
+	if p.workflow == protocol.PlaybookWorkflowName {
 		return p.runEvent(event)
 	}
 	return nil

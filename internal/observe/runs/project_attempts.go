@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // madeActivity is an activity.
@@ -135,10 +135,10 @@ func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEve
 		if err := p.resolve(event); err != nil {
 			return nil, false, fmt.Errorf("read how an attempt of %s ended: %w", p.workflowID, err)
 		}
-		return workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(recorded)), true, nil
+		return protocol.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(recorded)), true, nil
 	}
 	if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
-		return workflows.AttemptError(temporal.NewCanceledError()), of.started != nil, nil
+		return protocol.AttemptError(temporal.NewCanceledError()), of.started != nil, nil
 	}
 	return nil, !wasPutOff(event.GetActivityTaskCompletedEventAttributes().GetResult()), nil
 }

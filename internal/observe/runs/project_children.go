@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // children adds the iterations of children, and links to the histories of children that
@@ -19,11 +19,11 @@ func (p *projector) children() error {
 	if err != nil {
 		return err
 	}
-	if p.filter.Failed && p.workflow == workflows.LoopWorkflowName {
+	if p.filter.Failed && p.workflow == protocol.LoopWorkflowName {
 		p.only = failed
 	}
 	for _, begun := range p.h.children {
-		if begun.workflow == workflows.PlaybookWorkflowName {
+		if begun.workflow == protocol.PlaybookWorkflowName {
 			continue // a run of its own
 		}
 		next, belongs := p.linkTo(begun)
@@ -69,7 +69,7 @@ func (p *projector) linkTo(begun *child) (link, bool) {
 func (p *projector) batches() (map[*child]*batchReport, map[int]bool, error) {
 	batches, failed := map[*child]*batchReport{}, map[int]bool{}
 	for _, begun := range p.h.children {
-		if begun.workflow != workflows.CallsWorkflowName || p.workflow != workflows.LoopWorkflowName {
+		if begun.workflow != protocol.CallsWorkflowName || p.workflow != protocol.LoopWorkflowName {
 			continue
 		}
 		report, err := p.batch(begun)
@@ -93,8 +93,8 @@ func (p *projector) batches() (map[*child]*batchReport, map[int]bool, error) {
 
 // batchReport is what a loop's history has of a child.
 type batchReport struct {
-	input    workflows.CallsInput
-	output   workflows.CallsOutput
+	input    protocol.CallsInput
+	output   protocol.CallsOutput
 	complete bool
 }
 
@@ -196,30 +196,47 @@ func (p *projector) sequential(report *batchReport) (bool, error) {
 
 // iteration adds how one ended.
 func (p *projector) iteration(by int64, event Event, iteration interpreter.IterationResult) {
-	result, which := iteration.Result, fmt.Sprint(iteration.Index)
-	event.Attempts, event.Pages, event.Status = result.Meta.Attempts, result.Meta.Pages, interpreter.Completed
+	which := fmt.Sprint(iteration.Index)
+	events := IterationEvents(event, iteration)
+	for i, one := range events {
+		if last := i == len(events)-1; last {
+			p.add(by, which, one)
+		} else {
+			p.add(by, fmt.Sprintf("%s/%d", which, i), one)
+		}
+	}
+}
+
+// IterationEvents are those of the end of an iteration, the last of which is event.
+func IterationEvents(event Event, iteration interpreter.IterationResult) (events []Event) {
+	result := iteration.Result
+	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.Ended()
+	event.Rows = result.Meta.Rows
 	if !result.Meta.StartedAt.IsZero() {
 		event.Duration = result.Meta.EndedAt.Sub(result.Meta.StartedAt).Seconds()
 	}
 	switch {
 	case iteration.Cancelled:
 		event.Event, event.Status, event.Error = IterationFailed, interpreter.Cancelled, result.Error
+		return []Event{event}
 	case result.Failed():
 		event.Event, event.Status, event.Error = IterationFailed, interpreter.Failed, result.Error
-		for i, before := range endings(result.CallStatus()) {
-			earlier := event
-			earlier.Event, earlier.Error, earlier.Duration, earlier.Status = before.Event, before.Error, 0, ""
-			p.add(by, fmt.Sprintf("%s/%d", which, i), earlier)
-		}
 	}
-	p.add(by, which, event)
+	for _, before := range endings(result.CallStatus()) {
+		earlier := event
+		earlier.Event, earlier.Error, earlier.Duration, earlier.Status = before.Event, before.Error, 0, ""
+		events = append(events, earlier)
+	}
+	return append(events, event)
 }
 
-// endings are what comes before the failure of an iteration or a step: kinds of events with
+// endings are what comes before the end of an iteration or a step that failed, or lacks pages: kinds of events with
 // their errors.
 func endings(status interpreter.CallStatus) []Event {
 	var events []Event
 	switch failure := status.Error; {
+	case failure == nil && status.Cut != nil:
+		events = append(events, Event{Event: StepRetryExhausted, Error: status.Cut})
 	case failure == nil:
 	case failure.Kind == interpreter.KindSink:
 		events = append(events, Event{Event: SinkFailed, Error: failure})

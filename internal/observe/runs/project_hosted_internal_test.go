@@ -19,7 +19,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func encoded(t *testing.T, value any) *commonpb.Payloads {
@@ -38,7 +38,7 @@ func hosted(t *testing.T, given, gave string) []*historypb.HistoryEvent {
 	}
 	started, scheduled, began, ended := event(1, 0), event(5, time.Second), event(6, time.Second), event(7, 5*time.Second)
 	started.Attributes = &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: encoded(t, workflows.CallsInput{})},
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: encoded(t, protocol.CallsInput{})},
 	}
 	in := json.RawMessage(`{"task": {"step": "s", "visit": 1}, "calls": ` + given + `}`)
 	scheduled.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
@@ -81,7 +81,7 @@ func TestEventsOfHostedSinks(t *testing.T) {
 	t.Parallel()
 	const due = `{"attempts": 1, "successes": 1, "todo": [{"sink": {"policy": 1, "page": true}}, {"end": {"status": "success"}}]}`
 	const behind = `{"attempts": 2, "successes": 2, "todo": [{"sink": {"after": 1}}, {"end": {"status": "success"}}]}`
-	from := source{workflow: workflows.CallsWorkflowName, step: "s", visit: 1, first: true}
+	from := source{workflow: protocol.CallsWorkflowName, step: "s", visit: 1, first: true}
 	for _, row := range []struct {
 		name, given, gave string
 		waits             bool
@@ -124,7 +124,7 @@ func TestEventsOfHostedSinks(t *testing.T) {
 // behind it, and one that failed keeps its own error.
 func TestEventsOfFailuresBehindAttempts(t *testing.T) {
 	t.Parallel()
-	from := source{workflow: workflows.CallsWorkflowName, step: "s", visit: 1, first: true}
+	from := source{workflow: protocol.CallsWorkflowName, step: "s", visit: 1, first: true}
 	const started = `    0.000s action_started         {"attempt":1,"index":2,"page":1,"step":"s","visit":1}`
 	completed := func(seconds int) string {
 		return fmt.Sprintf(`    %d.000s action_completed       {"attempt":1,"duration":%d,"index":2,"page":1,"step":"s","visit":1}`, seconds, seconds)
@@ -190,7 +190,7 @@ func TestSinksThatFailBehindAFailure(t *testing.T) {
 	}, said(p.events))
 	require.Equal(t, []string{
 		"step_started", "step_retry_exhausted: HTTP 503", "sink_failed: one", "sink_failed: two", "step_failed_terminal: HTTP 503",
-	}, said(stepEvents(workflows.StepRecord{
+	}, said(StepEvents(protocol.StepRecord{
 		Step: "s", Visit: 1, StartedAt: noon, EndedAt: noon.Add(time.Second),
 		CallStatus: interpreter.CallStatus{Status: interpreter.Failed, Error: &of, SinkErrors: sinks},
 	})))
@@ -207,10 +207,10 @@ func TestIterationsFrameTheirEvents(t *testing.T) {
 		for _, history := range run.histories {
 			for _, event := range history {
 				ended := event.GetChildWorkflowExecutionCompletedEventAttributes()
-				if ended.GetWorkflowType().GetName() != workflows.CallsWorkflowName {
+				if ended.GetWorkflowType().GetName() != protocol.CallsWorkflowName {
 					continue
 				}
-				var output workflows.CallsOutput
+				var output protocol.CallsOutput
 				require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(ended.GetResult(), &output))
 				for i := range output.Iterations {
 					meta := &output.Iterations[i].Result.Meta

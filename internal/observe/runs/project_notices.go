@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // unsent is a notice that failed, and the event that said so.
@@ -30,10 +30,10 @@ func (p *projector) retried(notice callID) {
 }
 
 // pendingNotices are the notices of a run that continues with an input.
-func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.UnsentNotice, error) {
+func (p *projector) pendingNotices(input *commonpb.Payloads) ([]protocol.UnsentNotice, error) {
 	var continued struct {
 		State struct {
-			Unsent []workflows.UnsentNotice `json:"unsent"`
+			Unsent []protocol.UnsentNotice `json:"unsent"`
 		} `json:"state"`
 	}
 	err := p.decode(p.workflowID, input, &continued)
@@ -68,10 +68,10 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 	}
 	read := func(mark any) bool { return converter.GetDefaultDataConverter().FromPayloads(data, mark) == nil }
 	var (
-		answer  workflows.AnswerMark
-		refused workflows.RefusedMark
-		ignored workflows.IgnoredMark
-		held    workflows.HoldMark
+		answer  protocol.AnswerMark
+		refused protocol.RefusedMark
+		ignored protocol.IgnoredMark
+		held    protocol.HoldMark
 	)
 	switch {
 	case read(&answer) && answer.Key != "":
@@ -86,7 +86,7 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 }
 
 // ignoredMark adds that a sink counts as written although its last attempt has failed.
-func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark workflows.IgnoredMark) {
+func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark protocol.IgnoredMark) {
 	at := p.waiter(mark.Ignored, mark.Index)
 	p.retried(at)
 	if failed := p.lastOf(ActionError, at); failed != nil {
@@ -98,7 +98,7 @@ func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark workflows.Ig
 
 // answerMark adds an attempt that is answered from outside: where it began without
 // sending anything, and how it ended.
-func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.AnswerMark) {
+func (p *projector) answerMark(event *historypb.HistoryEvent, mark protocol.AnswerMark) {
 	of := &madeActivity{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
 	p.visits[mark.Step] = mark.Visit
 	at, id := event.GetEventTime().AsTime(), event.GetEventId()

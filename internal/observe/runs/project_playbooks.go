@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // played is a run of another playbook: what an attempt of a step is.
@@ -46,11 +46,11 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 // playbookStarting records the run that an attempt starts.
 func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error) {
 	for _, begun := range p.h.children {
-		if begun.event != event.GetEventId() || begun.workflow != workflows.PlaybookWorkflowName {
+		if begun.event != event.GetEventId() || begun.workflow != protocol.PlaybookWorkflowName {
 			continue
 		}
 		var input struct {
-			Called *workflows.Called `json:"called"`
+			Called *protocol.Called `json:"called"`
 		}
 		if err := p.decode(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
 			return true, err
@@ -89,14 +89,15 @@ func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
 	if !of.recorded { // it could not begin
 		p.playStarted(of, event)
 	}
-	var result workflows.Result
+	var result protocol.Result
 	known, err := p.result(of.child, &result)
 	if err != nil {
 		return err
 	}
-	failure := workflows.EndOf(of.workflowID, result, missingResult(known, event)).Err
+	outcome, _ := protocol.EndOf(of.workflowID, result, missingResult(known, event))
+	failure := outcome.Err
 	if cancelled := event.GetChildWorkflowExecutionCanceledEventAttributes() != nil; cancelled && p.cancelling[of.workflowID] {
-		failure = workflows.AttemptError(temporal.NewCanceledError())
+		failure = protocol.AttemptError(temporal.NewCanceledError())
 		if p.late[limit{of.one.call(), of.one.Attempt}] {
 			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
 		}

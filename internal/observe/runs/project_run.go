@@ -10,7 +10,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // runEvent applies what only the history of a run has.
@@ -35,7 +35,7 @@ func (p *projector) runEnded(event *historypb.HistoryEvent) error {
 	if err != nil {
 		return err
 	}
-	out := Event{Event: ExecutionFailed, At: p.h.endedAt, Status: result.Status, Error: result.Error}
+	out := Event{Event: ExecutionFailed, At: p.h.endedAt, Status: result.Status, Error: result.Error, Rows: result.Rows}
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		out.Event = ExecutionCompleted
@@ -72,7 +72,7 @@ func ends(event *historypb.HistoryEvent) bool {
 // queueChanged adds that the run waits for its turn under its concurrency key, or has got
 // it, as its memo says.
 func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.Memo) {
-	if p.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[queue.Memo] == nil {
+	if p.workflow != protocol.PlaybookWorkflowName || memo.GetFields()[queue.Memo] == nil {
 		return
 	}
 	before := p.queued
@@ -91,7 +91,7 @@ func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.M
 
 // refusedMark makes a failure of the last attempt of a call, as a policy has of its
 // answer.
-func (p *projector) refusedMark(mark workflows.RefusedMark) {
+func (p *projector) refusedMark(mark protocol.RefusedMark) {
 	at := p.waiter(mark.Refused, mark.Index)
 	if last := p.calls[at]; last != nil {
 		last.failure = mark.Error

@@ -9,7 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // timer adds the wait of a call. Of other timers it records those that bound a run.
@@ -32,7 +32,7 @@ func (p *projector) timer(event *historypb.HistoryEvent) {
 }
 
 // holdMark adds a wait for a person.
-func (p *projector) holdMark(event *historypb.HistoryEvent, mark workflows.HoldMark) {
+func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMark) {
 	at := p.waiter(mark.Held, mark.Index)
 	p.retried(at)
 	p.add(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
@@ -80,8 +80,8 @@ func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason inter
 // settles records what people have decided about waits. It is false for an event of
 // something else.
 func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
-	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == workflows.ControlSignal {
-		var steering workflows.Steering
+	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == protocol.ControlSignal {
+		var steering protocol.Steering
 		if err := p.decode(p.workflowID, signal.GetInput(), &steering); err != nil {
 			return true, err
 		}
@@ -94,14 +94,14 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 		return true, nil
 	}
 	request := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
-	if request.GetInput().GetName() != workflows.RetryNowUpdate {
+	if request.GetInput().GetName() != protocol.RetryNowUpdate {
 		return request != nil, nil
 	}
-	var command workflows.CommandInput
+	var command protocol.CommandInput
 	if err := p.decode(p.workflowID, request.GetInput().GetArgs(), &command); err != nil {
 		return true, err
 	}
-	p.settled(workflows.ItemSettlement{
+	p.settled(protocol.ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: interpreter.Settlement{By: command.By, Reason: command.Reason},
 	})
 	return true, nil
@@ -109,7 +109,7 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 
 // settled records what people have decided about calls that wait. A call that is
 // skipped shows it in its failure.
-func (p *projector) settled(decided workflows.ItemSettlement) {
+func (p *projector) settled(decided protocol.ItemSettlement) {
 	for at, last := range p.calls {
 		index := &at.index
 		if at.index < 0 {

@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/ratelimit"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // attemptHistory is that of a run whose one activity has given a result after 3 s.
@@ -75,7 +75,7 @@ func TestPutOffIsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := project(source{workflow: workflows.PlaybookWorkflowName, first: true}, attemptHistory(t, row.result), EventFilter{}, values{resolve: inline})
+			p, err := project(source{workflow: protocol.PlaybookWorkflowName, first: true}, attemptHistory(t, row.result), EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
 			var kinds []string
 			for _, event := range p.sorted() {

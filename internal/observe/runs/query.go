@@ -9,7 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // defaultPatience is Reader.Patience unless that is set.
@@ -18,9 +18,9 @@ const defaultPatience = 5 * time.Second
 func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
 // Progress queries a run, a loop of it, a shard of one or a call for its progress.
-func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
-	var progress workflows.Progress
-	return progress, r.query(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
+func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (protocol.Progress, error) {
+	var progress protocol.Progress
+	return progress, r.query(ctx, workflowID, runID, protocol.ProgressQuery, &progress)
 }
 
 func (r *Reader) query(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
@@ -35,13 +35,13 @@ func (r *Reader) query(ctx context.Context, workflowID, runID, query string, int
 
 // CallProgress queries the workflow in which the call of a step has histories of its
 // own.
-func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows.IterationRecord, error) {
-	var answer workflows.Iterations
-	if err := r.query(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
-		return workflows.IterationRecord{}, err
+func (r *Reader) CallProgress(ctx context.Context, workflowID string) (protocol.IterationRecord, error) {
+	var answer protocol.Iterations
+	if err := r.query(ctx, workflowID, "", protocol.IterationsQuery, &answer); err != nil {
+		return protocol.IterationRecord{}, err
 	}
 	if len(answer.Iterations) != 1 {
-		return workflows.IterationRecord{}, fmt.Errorf("the workflow %s makes %d calls and not that of a step", workflowID, len(answer.Iterations))
+		return protocol.IterationRecord{}, fmt.Errorf("the workflow %s makes %d calls and not that of a step", workflowID, len(answer.Iterations))
 	}
 	return answer.Iterations[0], nil
 }
@@ -49,7 +49,7 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows
 // LoopProgress queries a loop, and the open shards of a large one: a call for each of
 // them, two or three for a loop of 100,000 iterations, and one for each shard whose last
 // iterations wait.
-func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
+func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (protocol.Progress, error) {
 	progress, unread, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	if err == nil && unread != "" {
 		err = fmt.Errorf("query the progress of the loop %s: a shard of it gave no answer", workflowID)
@@ -61,7 +61,7 @@ func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows
 // loop was not read, "" for nothing: the rest of its iterations may have ended.
 func (r *Reader) loopProgress(
 	ctx context.Context, workflowID string, spend func() bool,
-) (progress workflows.Progress, unread unread, err error) {
+) (progress protocol.Progress, unread unread, err error) {
 	if !spend() {
 		return progress, notQueried, nil
 	}
@@ -90,12 +90,13 @@ const (
 )
 
 // add counts what an open shard says of itself, which its loop does not count yet.
-func add(progress *workflows.Progress, shard workflows.Progress) {
+func add(progress *protocol.Progress, shard protocol.Progress) {
 	progress.Stats.Success += shard.Stats.Success
 	progress.Stats.Failed += shard.Stats.Failed
 	progress.Stats.Truncated += shard.Stats.Truncated
 	progress.Within.Success += shard.Within.Success
 	progress.Within.Failed += shard.Within.Failed
+	progress.Rows = progress.Rows.Plus(shard.Rows)
 	progress.Open = append(progress.Open, shard.Open...)
 	progress.Active, progress.Waiting, progress.Returning =
 		progress.Active+shard.Active, progress.Waiting+shard.Waiting, progress.Returning+shard.Returning

@@ -20,7 +20,7 @@ import (
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Activities are those by which runs read earlier runs, or a part of their own that has
@@ -78,7 +78,7 @@ func (r *Reader) RecallEarlier(ctx context.Context, in interpreter.Recall) (inte
 }
 
 func attemptID(run, suffix string, attempt int) string {
-	return workflows.IDWithin(run, suffix+strconv.Itoa(attempt))
+	return protocol.IDWithin(run, suffix+strconv.Itoa(attempt))
 }
 
 // lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
@@ -196,7 +196,7 @@ const mostHops = 20
 // Stopped reads how far a call had come when it was stopped. The error says that this
 // is unknown.
 func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
-	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
+	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
 	for range mostHops {
 		stopped, err := r.stoppedBy(ctx, id, in.Key, question)
@@ -210,7 +210,7 @@ func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stoppe
 
 // stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
 // have had its ID since.
-func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped call.Stopped, err error) {
+func (r *Reader) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.Stopped, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return stopped, fmt.Errorf("look for %s: %w", id, err)
@@ -263,14 +263,14 @@ func (r *Reader) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutio
 // notBegun is how far a call had come that a workflow was to make, and had not begun
 // when it was ended: its input has it.
 func (r *Reader) notBegun(
-	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
+	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
 ) (stopped call.Stopped, err error) {
 	id := info.GetExecution().GetWorkflowId()
 	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
 	if err != nil {
 		return stopped, err
 	}
-	var input workflows.CallsInput
+	var input protocol.CallsInput
 	var script call.Script
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
@@ -385,7 +385,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 	if err != nil {
 		return nil, err
 	}
-	var input workflows.LoopInput
+	var input protocol.LoopInput
 	var script call.Script
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return nil, err

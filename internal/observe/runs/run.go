@@ -28,7 +28,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Run is a run of a playbook, its whole chain of histories.
@@ -40,7 +40,7 @@ type Run struct {
 	ScheduledAt time.Time
 	TaskQueue   string
 	EndedAt     time.Time // zero while it is running
-	Input       workflows.Input
+	Input       protocol.Input
 	Loops       []*Loop // visits of steps with a loop, in the order of their start
 }
 
@@ -81,7 +81,7 @@ func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error
 		return nil, fmt.Errorf("look for the run %s: %w", workflowID, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	if kind := info.GetType().GetName(); kind != workflows.PlaybookWorkflowName {
+	if kind := info.GetType().GetName(); kind != protocol.PlaybookWorkflowName {
 		return nil, fmt.Errorf("%w of a playbook: %s is a %s", ErrNotFound, workflowID, kind)
 	}
 	given, err := r.read(ctx, workflowID, info.GetExecution().GetRunId())
@@ -129,7 +129,7 @@ func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) erro
 	for _, h := range histories {
 		run.EndedAt = h.endedAt
 		for _, begun := range h.children {
-			if begun.workflow != workflows.LoopWorkflowName {
+			if begun.workflow != protocol.LoopWorkflowName {
 				continue
 			}
 			if err := r.outlived(ctx, h, begun); err != nil {
@@ -211,9 +211,9 @@ func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, ru
 			return err
 		}
 		switch begun.workflow {
-		case workflows.LoopWorkflowName:
+		case protocol.LoopWorkflowName:
 			err = r.collectChildren(ctx, loop, begun.workflowID, begun.runID)
-		case workflows.CallsWorkflowName:
+		case protocol.CallsWorkflowName:
 			err = r.iterations(ctx, loop, begun)
 		}
 		if err != nil {
@@ -225,7 +225,7 @@ func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, ru
 
 // iterations collects what one batch has.
 func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
-	var output workflows.CallsOutput
+	var output protocol.CallsOutput
 	known, err := r.values(ctx).result(begun, &output)
 	if err != nil || begun.end == nil {
 		return err
@@ -252,7 +252,7 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 
 // stoppedIn records the iterations of a batch that have begun there and not ended, or
 // that could not continue.
-func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output workflows.CallsOutput) error {
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output protocol.CallsOutput) error {
 	if !loop.findBegun {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 		}
 		return nil
 	}
-	var input workflows.CallsInput
+	var input protocol.CallsInput
 	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func wasCancelled(begun *child) bool {
 func (r *Reader) fail(
 	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {
-	var input workflows.CallsInput
+	var input protocol.CallsInput
 	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
 		return err
 	}
@@ -326,8 +326,8 @@ func lost(index int, begun *child) interpreter.IterationResult {
 }
 
 // LoopInput is what a loop was started with, all of its elements included.
-func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
-	var input workflows.LoopInput
+func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput, error) {
+	var input protocol.LoopInput
 	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
 	return input, err
 }

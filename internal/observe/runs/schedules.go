@@ -18,7 +18,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Schedule is a schedule that runs a playbook.
@@ -151,7 +151,7 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list schedules: %w", err)
 		}
-		if entry.WorkflowType.Name == workflows.PlaybookWorkflowName {
+		if entry.WorkflowType.Name == protocol.PlaybookWorkflowName {
 			ids = append(ids, entry.ID)
 		}
 	}
@@ -169,15 +169,15 @@ func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
 		return nil, fmt.Errorf("look for the schedule %s: %w", id, err)
 	}
 	action, ok := described.Schedule.Action.(*client.ScheduleWorkflowAction)
-	if !ok || action.Workflow != workflows.PlaybookWorkflowName {
+	if !ok || action.Workflow != protocol.PlaybookWorkflowName {
 		return nil, &NoScheduleError{ID: id, Type: fmt.Sprint(action.Workflow)}
 	}
 	return &Schedule{ID: id, Playbook: action.StaticSummary, Described: described, Action: action}, nil
 }
 
 // ScheduledInput is what the runs of a schedule start with.
-func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Input, error) {
-	var input workflows.Input
+func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (protocol.Input, error) {
+	var input protocol.Input
 	payloads := &commonpb.Payloads{}
 	for _, arg := range s.Action.Args {
 		if payload, ok := arg.(*commonpb.Payload); ok {

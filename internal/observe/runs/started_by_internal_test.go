@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestStartedBy: of the runs of a schedule that has been triggered only those were triggered that the time of a
@@ -24,16 +24,16 @@ func TestStartedBy(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	said := interpreter.Said{By: "ana", Reason: "again"}
 	memo := &commonpb.Memo{Fields: map[string]*commonpb.Payload{
-		workflows.TriggersMemo: pack(map[string]interpreter.Said{workflows.TriggerKey(at): said}),
+		protocol.TriggersMemo: pack(map[string]interpreter.Said{protocol.TriggerKey(at): said}),
 	}}
 	fields := func(at time.Time) map[string]*commonpb.Payload {
-		return map[string]*commonpb.Payload{workflows.ScheduledAttribute: pack(at)}
+		return map[string]*commonpb.Payload{protocol.ScheduledAttribute: pack(at)}
 	}
 	require.Equal(t, said, startedBy(memo, fields(at)))
 	require.Equal(t, said, startedBy(memo, fields(at.In(time.FixedZone("", 3600)))))
 	require.Zero(t, startedBy(memo, fields(at.Add(time.Second))))
 	require.Zero(t, startedBy(memo, nil))
 	require.Zero(t, startedBy(nil, fields(at)))
-	memo.Fields[workflows.StartedByMemo] = pack("bo")
+	memo.Fields[protocol.StartedByMemo] = pack("bo")
 	require.Equal(t, "bo", startedBy(memo, nil).By)
 }

@@ -31,6 +31,8 @@ type Status struct {
 	Workers  int      `json:"workers"`
 	Steps    []Step   `json:"steps"`
 	Warnings []string `json:"warnings,omitempty"`
+	// ValidationWarnings are what validation has warned of when the run began.
+	ValidationWarnings []string `json:"validation_warnings,omitempty"`
 	// FurtherWarnings are those that say more than the errors of the steps.
 	FurtherWarnings []string                 `json:"-"`
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
@@ -57,6 +59,8 @@ type Status struct {
 	Activities []PendingActivity `json:"activities,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`
+	// Rows is what the steps did to data, by tables; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Notes say what could not be learnt, and why.
 	Notes []string `json:"notes,omitempty"`
 	// Calls is how many calls to the server it took, finding the run apart.
@@ -98,6 +102,8 @@ type Item struct {
 	// words.
 	HeldBy  string `json:"held_by,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
+	// Phrase is Waiting in pieces, nil where that says no time.
+	Phrase *interpreter.WaitPhrase `json:"-"`
 	// Awaits is the attempt that a person or another system answers, nil for none.
 	Awaits *interpreter.AwaitedDetails `json:"awaits,omitempty"`
 	// Error is the last one: of the attempt before, where the item is running.
@@ -119,6 +125,8 @@ type Step struct {
 	Queue *QueuePosition `json:"queue,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
 	Incremental *IncrementalStatus `json:"incremental,omitempty"`
+	// Rows is what the step did to data so far; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -172,13 +172,13 @@ func TestSinceWhen(t *testing.T) {
 	waits := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, Since: at(2)}
 	later := waits
 	later.Since = at(6)
-	loop.recount([]workflows.Iterations{{Iterations: []workflows.IterationRecord{iterationWith(0, waits), iterationWith(1, later)}}})
+	loop.recount([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, waits), iterationWith(1, later)}}})
 	loop.setHeldBy()
 	require.Equal(t, at(6), loop.Since)
 }
 
-func iterationWith(index int, call interpreter.CallStatus) workflows.IterationRecord {
-	return workflows.IterationRecord{Index: index, CallStatus: call}
+func iterationWith(index int, call interpreter.CallStatus) protocol.IterationRecord {
+	return protocol.IterationRecord{Index: index, CallStatus: call}
 }
 
 // TestNoIterationIsUncounted: whatever its status, an iteration is in one figure of its loop.
@@ -187,7 +187,7 @@ func TestNoIterationIsUncounted(t *testing.T) {
 	statuses := append(interpreter.StatusesOf(interpreter.OfStep|interpreter.OfIteration|interpreter.OfRun), "of another build")
 	for _, status := range statuses {
 		step := &Step{Loop: &Counts{Total: 3}, active: 1}
-		step.recount([]workflows.Iterations{{Iterations: []workflows.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
+		step.recount([]protocol.Iterations{{Iterations: []protocol.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
 		c := step.Loop
 		require.Equal(t, c.Total, c.Success+c.Failed+c.Cancelled+c.Running+c.Waiting+c.Pending, status)
 		if status != interpreter.Pending {
@@ -250,11 +250,11 @@ func TestCountsOfALoop(t *testing.T) {
 		},
 	} {
 		step := &Step{Loop: &Counts{Total: 10}, active: len(row.calls), ended: interpreter.LoopStats{Success: 2}}
-		answer := workflows.Iterations{}
+		answer := protocol.Iterations{}
 		for i, call := range row.calls {
 			answer.Iterations = append(answer.Iterations, iterationWith(i, call))
 		}
-		step.recount([]workflows.Iterations{answer})
+		step.recount([]protocol.Iterations{answer})
 		step.setHeldBy()
 		require.Equal(t, row.want, *step.Loop, name)
 		require.Equal(t, row.status, step.Status, name)
@@ -288,7 +288,7 @@ func TestAPausedLoopRests(t *testing.T) {
 	step.summarize(noon.Add(20 * time.Second))
 	require.Equal(t, Counts{Total: 100, Success: 40, Waiting: 10, Pending: 50}, *step.Loop)
 	step = paused()
-	answer := workflows.Iterations{}
+	answer := protocol.Iterations{}
 	for i := range 10 {
 		call := interpreter.CallStatus{Status: interpreter.Paused, Reason: interpreter.ReasonPaused}
 		if i == 0 {
@@ -296,7 +296,7 @@ func TestAPausedLoopRests(t *testing.T) {
 		}
 		answer.Iterations = append(answer.Iterations, iterationWith(i, call))
 	}
-	step.recount([]workflows.Iterations{answer})
+	step.recount([]protocol.Iterations{answer})
 	step.summarize(noon.Add(20 * time.Second))
 	require.Equal(t, Counts{Total: 100, Success: 40, Running: 1, Waiting: 9, Pending: 50}, *step.Loop)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // listedHolders are what holds all of a run, as far as its published status says that.
@@ -91,30 +91,30 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 
 // isOpenLoop reports whether a loop has not ended, as far as its run knows: until
 // then it counts every iteration as cancelled. The sink on the step comes after.
-func isOpenLoop(loop *workflows.LoopRecord) bool {
+func isOpenLoop(loop *protocol.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 
 // WithCall is the record of a step whose call continues in histories of its own, as far
 // as that has come.
-func WithCall(record workflows.StepRecord, call workflows.IterationRecord) workflows.StepRecord {
+func WithCall(record protocol.StepRecord, call protocol.IterationRecord) protocol.StepRecord {
 	call.Child = cmp.Or(call.Child, record.Child)
-	record.CallStatus, record.Incremental = call.CallStatus, call.Incremental
+	record.CallStatus, record.Incremental, record.Rows = call.CallStatus, call.Incremental, call.Rows
 	return record
 }
 
 // stepOf is the step of a record, with how far it has read.
-func (q *inquiry) stepOf(record workflows.StepRecord) Step {
+func (q *inquiry) stepOf(record protocol.StepRecord) Step {
 	step := stepOf(record)
 	step.Incremental = newIncremental(record.Incremental, q.status.At)
 	return step
 }
 
-func stepOf(record workflows.StepRecord) Step {
+func stepOf(record protocol.StepRecord) Step {
 	step := Step{
 		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
-		Child: record.Child,
-		Item:  itemOf(record.CallStatus),
+		Child: record.Child, Rows: record.Rows,
+		Item: itemOf(record.CallStatus),
 	}
 	if loop := record.Loop; loop != nil {
 		step.failed = loop.Errors
@@ -139,7 +139,7 @@ var holders = map[interpreter.Reason]string{
 func itemOf(call interpreter.CallStatus) Item {
 	item := Item{
 		Status: call.Status, Attempt: call.Attempts, MaxAttempts: call.MaxAttempts, Pages: call.Pages,
-		Since: call.Since, NextRetryAt: call.NextRetryAt, Waiting: call.Waiting, Awaits: call.Awaits, Error: call.Error, HeldBy: holders[call.Reason],
+		Since: call.Since, NextRetryAt: call.NextRetryAt, Waiting: call.Waiting, Phrase: call.Phrase, Awaits: call.Awaits, Error: call.Error, HeldBy: holders[call.Reason],
 	}
 	switch {
 	case item.Status == interpreter.Paused:

@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // StatusCalls is how many calls to the server Status takes at most. A query that does
@@ -89,7 +89,7 @@ func (q *inquiry) cancelled(ctx context.Context) {
 // open queries a run that has not ended, and meanwhile its workers.
 func (q *inquiry) open(ctx context.Context) error {
 	q.status.Calls += 2
-	var progress workflows.Progress
+	var progress protocol.Progress
 	var workers Workers
 	var unanswered, unknown error
 	asking, stop := context.WithCancel(ctx)
@@ -117,6 +117,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		return nil
 	}
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
+	q.status.ValidationWarnings = progress.ValidationWarnings
 	var missed string
 	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
@@ -128,6 +129,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
 	q.activities(ctx)
+	q.status.Rows = rowsSoFar(progress.Rows, q.status.Steps)
 	q.status.derive()
 	if wait := progress.Moving; wait != nil && q.status.Status != interpreter.Paused {
 		q.status.Status, q.status.HeldBy, q.status.Stalled = wait.Reason.Status(), holders[wait.Reason], wait.Summary
@@ -135,12 +137,22 @@ func (q *inquiry) open(ctx context.Context) error {
 	q.queue(ctx, progress.Ticket)
 	for i := range q.status.Steps {
 		step := &q.status.Steps[i]
-		visit := workflows.VisitName(step.Step, step.Visit)
+		visit := protocol.VisitName(step.Step, step.Visit)
 		if ticket, queued := progress.States[visit]; queued && q.spend() {
 			step.Queue = q.queuedBehind(ctx, &ticket, visit)
 		}
 	}
 	return nil
+}
+
+// rowsSoFar is what an open run did to data: its steps that have ended, and those that are open.
+func rowsSoFar(ended *interpreter.Rows, steps []Step) *interpreter.Rows {
+	for _, step := range steps {
+		if step.EndedAt.IsZero() {
+			ended = ended.Plus(step.Rows)
+		}
+	}
+	return ended
 }
 
 // noWorker notes that no worker responds for the run, with how long a task of the run has waited for
@@ -193,7 +205,7 @@ func (q *inquiry) queuedBehind(ctx context.Context, ticket *queue.Ticket, visit 
 }
 
 // step adds the status of a visit of a step.
-func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
+func (q *inquiry) step(ctx context.Context, record protocol.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
 			record = WithCall(record, call)
@@ -246,6 +258,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	if c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting); step.silent {
 		c.Unknown, c.Pending = c.Pending, 0
 	}
+	step.Rows = progress.Rows
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
 	step.active = progress.Active + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.addOpenIterations(ctx, step)
@@ -280,13 +293,13 @@ func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 }
 
 // openIterations queries children of a loop for their iterations.
-func (q *inquiry) openIterations(ctx context.Context, open []string) []workflows.Iterations {
-	answers := make([]workflows.Iterations, len(open))
+func (q *inquiry) openIterations(ctx context.Context, open []string) []protocol.Iterations {
+	answers := make([]protocol.Iterations, len(open))
 	var group errgroup.Group
 	for i, id := range open {
 		q.spend()
 		group.Go(func() error {
-			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			_ = q.query(ctx, id, "", protocol.IterationsQuery, &answers[i]) // one that gives none runs
 			return nil
 		})
 	}
@@ -303,6 +316,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 	}
 	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
 	q.status.Warnings, q.status.FurtherWarnings, q.status.Late = result.Warnings, result.FurtherWarnings(), result.Late
+	q.status.ValidationWarnings, q.status.Rows = result.ValidationWarnings, result.Rows
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		q.lastProgress(ctx)
 		return nil
@@ -321,6 +335,7 @@ func (q *inquiry) lastProgress(ctx context.Context) {
 		q.notef("no worker of the task queue %q responds, so how far the run came is not known", q.run.TaskQueue)
 		return
 	}
+	q.status.ValidationWarnings, q.status.Rows = progress.ValidationWarnings, progress.Rows
 	for _, record := range progress.Steps {
 		step := q.stepOf(record)
 		if step.EndedAt.IsZero() {
@@ -344,20 +359,28 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
-// FailureOf is what a run that has failed failed with, nil where it did not say, such as one that
-// was terminated. It takes a call.
+// FailureOf is what a run that has ended failed with, or the first of its iterations that failed; nil where it did not say,
+// such as one that was terminated. It takes a call.
 func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorObject, error) {
 	result, err := r.lastResult(ctx, run)
-	return result.Error, err
+	if result.Error != nil {
+		return result.Error, err
+	}
+	for _, step := range result.Steps {
+		if step.Loop != nil && len(step.Loop.Errors) > 0 {
+			return step.Loop.Errors[0].Error, err
+		}
+	}
+	return nil, err
 }
 
 // lastResult is the result of a run that has ended, by its last event. A run that gave none
 // has no status; one that was refused has the error.
-func (r *Reader) lastResult(ctx context.Context, run Found) (workflows.Result, error) {
+func (r *Reader) lastResult(ctx context.Context, run Found) (protocol.Result, error) {
 	events := r.Client.GetWorkflowHistory(ctx, run.WorkflowID, run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	end, err := events.Next()
 	if err != nil {
-		return workflows.Result{}, fmt.Errorf("read how %s ended: %w", run.WorkflowID, err)
+		return protocol.Result{}, fmt.Errorf("read how %s ended: %w", run.WorkflowID, err)
 	}
 	return r.values(ctx).resultOf(&child{workflowID: run.WorkflowID, end: end})
 }

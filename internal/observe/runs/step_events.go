@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
-// stepEvents are those of one visit of a step.
-func stepEvents(record workflows.StepRecord) []Event {
+// StepEvents are those of one visit of a step.
+func StepEvents(record protocol.StepRecord) []Event {
 	base := Event{Step: record.Step, Visit: record.Visit}
 	event := func(kind string, at time.Time) Event {
 		one := base
@@ -24,11 +24,9 @@ func stepEvents(record workflows.StepRecord) []Event {
 	end := event(StepResult, record.EndedAt)
 	end.Duration, end.Status = record.EndedAt.Sub(record.StartedAt).Seconds(), record.Status
 	end.Attempts, end.Pages, end.Handled, end.Error = record.Attempts, record.Pages, record.Handled, record.Error
+	end.Rows = record.Rows
 	if record.Loop != nil {
 		end.Stats = &record.Loop.Stats
-	}
-	if record.Status != interpreter.Failed {
-		return append(events, end)
 	}
 	for i, ending := range endings(record.CallStatus) {
 		before := event(ending.Event, record.EndedAt)
@@ -36,9 +34,12 @@ func stepEvents(record workflows.StepRecord) []Event {
 		before.key += fmt.Sprintf("/%d", i)
 		events = append(events, before)
 	}
+	if record.Status != interpreter.Failed {
+		return append(events, end)
+	}
 	if record.Loop != nil { // a failed loop has a result too
 		result := end
-		result.Error = nil
+		result.Error, end.Rows = nil, nil
 		events = append(events, result)
 	}
 	end.Event, end.key = StepFailedTerminal, event(StepFailedTerminal, record.EndedAt).key

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // answering is a server whose workflows answer queries with values or errors, by their IDs.
@@ -42,8 +42,8 @@ func (a answering) QueryWorkflow(_ context.Context, id, _, _ string, _ ...any) (
 func TestALoopThatGivesNoAnswer(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the worker was lost")
-	shard := workflows.Progress{Stats: interpreter.LoopStats{Total: 400, Success: 90, Failed: 1}, Active: 5}
-	whole := workflows.Progress{Stats: interpreter.LoopStats{Total: 1000, Success: 400, Cancelled: 600}, Shards: []string{"one", "two"}}
+	shard := protocol.Progress{Stats: interpreter.LoopStats{Total: 400, Success: 90, Failed: 1}, Active: 5}
+	whole := protocol.Progress{Stats: interpreter.LoopStats{Total: 1000, Success: 400, Cancelled: 600}, Shards: []string{"one", "two"}}
 	for name, row := range map[string]struct {
 		values map[string]any
 		want   Counts

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // values reads the values in a history. resolve puts those in place that the history only
@@ -64,7 +64,7 @@ func (v values) result(of *child, into any) (bool, error) {
 }
 
 func failed(failure *failurepb.Failure, into any) bool {
-	return workflows.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
+	return protocol.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
 // decode reads the first arguments of a workflow or an activity. Those behind them may
@@ -82,18 +82,18 @@ func (v values) decode(of string, input *commonpb.Payloads, into ...any) error {
 }
 
 // resultOf is the result of a run by its last event.
-func (v values) resultOf(run *child) (workflows.Result, error) {
-	var result workflows.Result
+func (v values) resultOf(run *child) (protocol.Result, error) {
+	var result protocol.Result
 	known, err := v.result(run, &result)
 	if err != nil || known {
 		return result, err
 	}
 	failure := run.end.GetWorkflowExecutionFailedEventAttributes().GetFailure()
 	if failure == nil {
-		return workflows.Result{}, nil
+		return protocol.Result{}, nil
 	}
 	kind := interpreter.Kind(failure.GetApplicationFailureInfo().GetType())
-	return workflows.Result{Error: &interpreter.ErrorObject{
+	return protocol.Result{Error: &interpreter.ErrorObject{
 		Kind: cmp.Or(kind, interpreter.KindTool), Class: interpreter.ClassFinal,
 		Message: temporal.GetDefaultFailureConverter().FailureToError(failure).Error(),
 	}}, nil

@@ -10,7 +10,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Waits counts what waits in a running run, or in one step of it, or one iteration of
@@ -87,7 +87,7 @@ const (
 )
 
 // groupWaits sets what the iterations of the answers wait for.
-func (s *Step) groupWaits(answers []workflows.Iterations) {
+func (s *Step) groupWaits(answers []protocol.Iterations) {
 	s.Waits, s.WaitsOf = nil, 0
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {

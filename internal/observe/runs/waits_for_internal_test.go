@@ -9,20 +9,20 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestWaitsAreGrouped: iterations that wait for the same are one group, whatever page or
 // element they ask for, and there are few groups.
 func TestWaitsAreGrouped(t *testing.T) {
 	t.Parallel()
-	fails := func(i int, message, address string) workflows.IterationRecord {
+	fails := func(i int, message, address string) protocol.IterationRecord {
 		return iterationWith(i, interpreter.CallStatus{
 			Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, NextRetryAt: noon.Add(time.Duration(10-i) * time.Second),
 			Error: &interpreter.ErrorObject{Message: message, URL: address},
 		})
 	}
-	answer := workflows.Iterations{Iterations: []workflows.IterationRecord{
+	answer := protocol.Iterations{Iterations: []protocol.IterationRecord{
 		iterationWith(0, interpreter.CallStatus{Status: interpreter.Completed}),
 		iterationWith(1, interpreter.CallStatus{Status: interpreter.Running, Reason: interpreter.ReasonTurn, NextRetryAt: noon.Add(time.Minute)}),
 		iterationWith(2, interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}),
@@ -39,7 +39,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 		answer.Iterations = append(answer.Iterations, fails(i, "HTTP 503 from GET "+address, address))
 	}
 	step := &Step{Loop: &Counts{Total: 10}}
-	step.recount([]workflows.Iterations{answer})
+	step.recount([]protocol.Iterations{answer})
 	require.Equal(t, 10, step.WaitsOf)
 	require.Equal(t, []WaitsFor{
 		{3, interpreter.ReasonFailure, "HTTP 503 from GET api.example.com", noon.Add(3 * time.Second)},
@@ -52,7 +52,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 	for i := range 100 {
 		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i), ""))
 	}
-	step.recount([]workflows.Iterations{answer})
+	step.recount([]protocol.Iterations{answer})
 	require.Len(t, step.Waits, mostWaits)
 	sum := 0
 	for _, group := range step.Waits {

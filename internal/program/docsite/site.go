@@ -82,7 +82,7 @@ var groups = []group{
 		"docs/concepts/security.md", "docs/concepts/limits.md", "docs/concepts/",
 	}},
 	{Name: "Coming from", pages: []string{"docs/coming-from.md", "docs/coming-from/"}},
-	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
+	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "docs/decisions/index.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}},
 }
 
 // referencePages are the pages of the reference in its order.
@@ -100,9 +100,13 @@ var (
 	frame  = template.Must(template.ParseFS(assets, "page.html"))
 )
 
-// New makes the pages of documents and of examples, which are playbooks by their names.
-func New(documents, examples fs.FS) (*Site, error) {
+// New makes the pages of documents and of examples, which are playbooks by their names. made are further files of the
+// site, by their names, which no folder has.
+func New(documents, examples fs.FS, made map[string]string) (*Site, error) {
 	s := &Site{files: map[string][]byte{}}
+	for name, text := range made {
+		s.files[name] = []byte(text)
+	}
 	known := map[string]string{} // web pages by document
 	texts := map[string][]byte{}
 	err := fs.WalkDir(documents, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -145,11 +149,15 @@ func (s *Site) addExamples(examples fs.FS, known map[string]string) error {
 		if err != nil {
 			return err
 		}
+		code, err := codeBlock("yaml", string(text))
+		if err != nil {
+			return err
+		}
 		at := "playbooks/" + strings.TrimSuffix(name, ".yaml") + ".html"
 		known["playbooks/"+name] = at
 		s.pages = append(s.pages, &page{
 			Path: at, Source: "playbooks/" + name, Title: name,
-			Body:  template.HTML("<h1>" + template.HTMLEscapeString(name) + "</h1><pre><code>" + template.HTMLEscapeString(string(text)) + "</code></pre>"), //nolint:gosec // escaped
+			Body:  template.HTML("<h1>"+template.HTMLEscapeString(name)+"</h1>") + code, //nolint:gosec // escaped
 			parts: []part{{Page: at, Of: "Examples", Title: name, Text: string(text)}},
 		})
 	}
@@ -216,9 +224,17 @@ func (s *Site) finish() error {
 	navigation := s.navigation()
 	search := &page{Path: "search.html", Title: "Search", Body: `<h1>Search</h1><p id="found" role="status"></p><ol id="results" class="results"></ol><noscript><p>Search needs a script. The pages are in the list beside this.</p></noscript>`}
 	var parts []part
+	var inOrder []*page
+	for _, one := range navigation {
+		inOrder = append(inOrder, one.Pages...)
+	}
 	for _, one := range append(slices.Clone(s.pages), search) {
 		var out bytes.Buffer
-		if err := frame.Execute(&out, view{page: one, Up: strings.Repeat("../", strings.Count(one.Path, "/")), Groups: navigation}); err != nil {
+		shown := view{page: one, Up: strings.Repeat("../", strings.Count(one.Path, "/")), Groups: navigation}
+		if at := slices.Index(inOrder, one); at >= 0 {
+			shown.Previous, shown.Next = neighbour(inOrder, at-1), neighbour(inOrder, at+1)
+		}
+		if err := frame.Execute(&out, shown); err != nil {
 			return fmt.Errorf("make %s: %w", one.Path, err)
 		}
 		s.files[one.Path] = out.Bytes()
@@ -242,6 +258,16 @@ type view struct {
 	*page
 	Up     string // leads to the top
 	Groups []group
+	// Previous and Next are the neighbours in the navigation, nil for none.
+	Previous, Next *page
+}
+
+// neighbour is the page at a position, nil beyond the ends.
+func neighbour(pages []*page, at int) *page {
+	if at < 0 || at >= len(pages) {
+		return nil
+	}
+	return pages[at]
 }
 
 // types are those of the files.

@@ -92,19 +92,47 @@ var questions = map[string][]string{
 	"set an input on the command line":        {"concepts/runs.html#inputs"},
 	"send an email when it fails":             {"how-to/notify.html"},
 	"change the speed of a run":               {"how-to/steer-a-run.html"},
+
+	"timezone":          {"how-to/schedule.html#when-clocks-move"},
+	"rate limit":        {"concepts/waits.html#rate-limits"},
+	"backoff":           {"concepts/waits.html#between-attempts"},
+	"dedupe":            {"how-to/load-a-table.html#how-rows-meet-those-that-are-there"},
+	"cron":              {"how-to/schedule.html"},
+	"secret":            {"how-to/secrets.html"},
+	"webhook":           {"how-to/call-from-outside.html"},
+	"retries":           {"concepts/attempts.html"},
+	"dead letter queue": {"how-to/failed-iterations.html"},
+	"docker":            {"how-to/deploy.html"},
+	"k8s":               {"how-to/deploy.html#kubernetes"},
+	"checkpoint":        {"concepts/state.html#when-the-watermark-moves"},
+	"monitoring":        {"how-to/read-metrics.html"},
+}
+
+// startSite serves the site, written into a folder too, to a browser, whose pages open opens.
+func startSite(t *testing.T, folder string) (url string, browser *testenv.Browser, open func(path string)) {
+	t.Helper()
+	site, err := docsite.New(reprise.Documents, playbooks.FS, map[string]string{"llms-full.txt": "everything"})
+	require.NoError(t, err)
+	require.NoError(t, site.Write(folder))
+	server := httptest.NewServer(site)
+	t.Cleanup(server.Close)
+	browser = testenv.NewBrowser(t)
+	return server.URL, browser, func(path string) {
+		t.Helper()
+		browser.Open(server.URL + "/" + path)
+		require.Eventually(t, func() bool {
+			return browser.Eval(fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === 'complete'`, "/"+path)) == "true"
+		}, patience, 20*time.Millisecond, path)
+	}
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
 // elsewhere, and search finds what people ask for.
 func TestSite(t *testing.T) {
 	t.Parallel()
-	site, err := docsite.New(reprise.Documents, playbooks.FS)
-	require.NoError(t, err)
 	folder := t.TempDir()
-	require.NoError(t, site.Write(folder))
-	server := httptest.NewServer(site)
-	t.Cleanup(server.Close)
-	browser := testenv.NewBrowser(t)
+	server, browser, open := startSite(t, folder)
+	require.FileExists(t, filepath.Join(folder, "llms-full.txt"))
 	var pages []string
 	require.NoError(t, filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
 		if name, _ := filepath.Rel(folder, path); strings.HasSuffix(name, ".html") {
@@ -113,12 +141,6 @@ func TestSite(t *testing.T) {
 		return err
 	}))
 	require.Greater(t, len(pages), 50)
-	open := func(path string) {
-		browser.Open(server.URL + "/" + path)
-		require.Eventually(t, func() bool {
-			return browser.Eval(fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === 'complete'`, "/"+path)) == "true"
-		}, patience, 20*time.Millisecond, path)
-	}
 
 	anchors, links := map[string]bool{}, map[string][]string{}
 	for _, page := range pages {
@@ -146,7 +168,7 @@ func TestSite(t *testing.T) {
 	require.NotEqual(t, back("light"), back("dark"))
 	for page, found := range links {
 		for _, link := range found {
-			path, ours := strings.CutPrefix(link, server.URL+"/")
+			path, ours := strings.CutPrefix(link, server+"/")
 			if !ours {
 				require.Regexp(t, `^https?://[a-z]`, link)
 				continue
@@ -182,4 +204,75 @@ func TestSite(t *testing.T) {
 		}
 	}
 	require.Empty(t, wrong)
+}
+
+// TestPage: a page leads to its neighbours, its code has colours and can be copied, output cannot, and diagrams are dark
+// where the page is.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	_, browser, open := startSite(t, t.TempDir())
+	open("concepts/attempts.html")
+	require.Equal(t, "true", browser.Eval(`document.querySelector('.around [rel=prev]').href.endsWith('/concepts/expressions.html') && document.querySelector('.around [rel=next]').href.endsWith('/concepts/waits.html')`))
+	require.Equal(t, "true", browser.Eval(`document.querySelectorAll('pre .nt').length > 10 && document.querySelectorAll('pre .si').length > 3`))
+	require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style]').length`))
+	require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('main pre')].every(pre => !!pre.querySelector('.language-text') !== !!pre.parentElement.querySelector(':scope > .copy'))`))
+	filter := `getComputedStyle(document.querySelector('img[src*="pictures/"]')).filter`
+	browser.Screen(1280, "light")
+	require.Equal(t, "none", browser.Eval(filter))
+	browser.Screen(1280, "dark")
+	require.NotEqual(t, "none", browser.Eval(filter))
+	for _, scheme := range []string{"light", "dark"} {
+		browser.Screen(1280, scheme)
+		require.Empty(t, browser.Eval(faintWords), scheme)
+	}
+	browser.Click(".copy")
+	require.Eventually(t, func() bool {
+		return strings.Contains(browser.Eval(`document.querySelector('.copy').textContent`), "ed")
+	}, patience, 20*time.Millisecond)
+	open("index.html")
+	require.Equal(t, "0", browser.Eval(`document.querySelectorAll('.around [rel=prev]').length`))
+}
+
+// faintWords are the words of code, and buttons, that stand out less than 4.5 to 1 from what is behind them.
+const faintWords = `(() => {
+  const channel = value => { value /= 255; return value <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4; };
+  const light = colour => { const [r, g, b] = colour.match(/[0-9.]+/g).map(Number); return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b); };
+  const behind = e => { for (; e; e = e.parentElement) { const colour = getComputedStyle(e).backgroundColor; if (!/, 0\)$/.test(colour)) return colour; } return 'rgb(255, 255, 255)'; };
+  return [...document.querySelectorAll('pre span, .copy, .around span')].filter(e => {
+    const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+    return (a + .05) / (b + .05) < 4.5;
+  }).map(e => e.className + ' ' + e.textContent).slice(0, 3).join('; ');
+})()`
+
+// TestSearchWhileTyping: search finds sections from the beginnings of words on, and keys choose among them.
+func TestSearchWhileTyping(t *testing.T) {
+	t.Parallel()
+	_, browser, open := startSite(t, t.TempDir())
+	open("tutorial.html")
+	listed := func(want bool) {
+		require.Eventually(t, func() bool {
+			return (browser.Eval(`String(document.getElementById('suggestions').hidden)`) == "false") == want
+		}, patience, 20*time.Millisecond)
+	}
+	typed := func(text string) {
+		browser.Eval(fmt.Sprintf(`(() => { const q = document.getElementById('q'); q.focus(); q.value = %q; q.dispatchEvent(new Event('input')); })()`, text))
+	}
+	press := func(key string) {
+		browser.Eval(fmt.Sprintf(`document.getElementById('q').dispatchEvent(new KeyboardEvent('keydown', {key: %q, cancelable: true}))`, key))
+	}
+	typed("backo")
+	listed(true)
+	press("Escape")
+	listed(false)
+	typed("backoff")
+	listed(true)
+	require.Equal(t, "concepts/waits.html#between-attempts", browser.Eval(`document.querySelector('#suggestions a').getAttribute('href')`))
+	press("ArrowDown")
+	require.Equal(t, "suggestion-0", browser.Eval(`document.getElementById('q').getAttribute('aria-activedescendant')`))
+	press("Enter")
+	require.Eventually(t, func() bool {
+		return browser.Eval(`location.pathname + location.hash`) == "/concepts/waits.html#between-attempts"
+	}, patience, 20*time.Millisecond)
+	typed("zzzzqqq")
+	listed(false)
 }

@@ -19,7 +19,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestCacheBytes(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 	var started []client.WorkflowRun
 	for i := range runs {
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},
-			workflows.PlaybookWorkflowName, workflows.Input{
+			protocol.PlaybookWorkflowName, protocol.Input{
 				Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{"text": strings.Repeat("x", size), "i": i}),
 			})
 		require.NoError(t, err)
@@ -90,12 +90,12 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 	for i, run := range started {
 		require.Eventually(t, func() bool { // the attempt has begun
 			update, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-				WorkflowID: run.GetID(), UpdateName: workflows.AnswerUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
+				WorkflowID: run.GetID(), UpdateName: protocol.AnswerUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
 				Args: []any{map[string]any{"verb": "complete", "step": "ask", "result": 10 * i}},
 			})
 			return err == nil && update.Get(t.Context(), nil) == nil
 		}, patience, 50*time.Millisecond)
-		var result workflows.Result
+		var result protocol.Result
 		require.NoError(t, testenv.Outcome(t, run, &result))
 		require.Equal(t, []any{10 * i, size, i}, result.Result.Data)
 	}

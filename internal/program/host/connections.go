@@ -10,7 +10,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/http"
 	"reprise/activities/tool"
-	"reprise/internal/base/secrets"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -51,7 +51,7 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 // shown names a connection. Where the name was forgotten, a URL or a token is in its
 // place.
 func shown(name string) string {
-	if secrets.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
+	if credential.Looks(name) || strings.ContainsAny(name, ":/@ ") {
 		return "what follows a name"
 	}
 	return fmt.Sprintf("connection %q", name)

@@ -24,10 +24,10 @@ import (
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Options are what the owner of a worker chooses. The zero value works.
@@ -62,7 +62,7 @@ const (
 // NewWorker makes a worker that runs playbooks with the tools of a catalogue.
 // The caller starts and stops it, and closes the catalogue afterwards.
 func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
-	options.TaskQueue = cmp.Or(options.TaskQueue, workflows.DefaultTaskQueue)
+	options.TaskQueue = cmp.Or(options.TaskQueue, protocol.DefaultTaskQueue)
 	options.MaxAttempts = cmp.Or(options.MaxAttempts, defaultMaxAttempts)
 	options.StopTimeout = cmp.Or(options.StopTimeout, defaultStopTimeout)
 	background := activities.WithHost(context.Background(), activities.Host{
@@ -105,12 +105,10 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
-	registry.RegisterActivityWithOptions(catalogue.NotePartition, activity.RegisterOptions{Name: partition.NoteActivity})
-	registry.RegisterActivityWithOptions(catalogue.ClaimPartitions, activity.RegisterOptions{Name: partition.ClaimActivity})
 	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
-	for _, of := range []map[string]any{catalogue.RunActivities(), activities.MailboxActivities(), runs.Activities(store)} {
+	for _, of := range []map[string]any{catalogue.Services(), runs.Activities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}
@@ -144,16 +142,17 @@ func Resources(connections, rateLimits string) (resources activities.Resources, 
 	if resources.Connections, err = Connections(connections); err != nil {
 		return resources, err
 	}
-	for _, path := range []string{connections, rateLimits, usualConnections, usualCallers} {
-		if path != "" {
-			resources.Private = append(resources.Private, path)
-		}
-	}
+	resources.Private = PrivateFiles(connections, rateLimits)
 	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
 		return resources, err
 	}
 	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
 	return resources, err
+}
+
+// PrivateFiles are files of the operator that playbooks neither read nor write.
+func PrivateFiles(connections, rateLimits string) []string {
+	return slices.DeleteFunc([]string{connections, rateLimits, usualConnections, usualCallers}, func(path string) bool { return path == "" })
 }
 
 // The names that files of connections and of callers usually have. starter serve, which reads the callers, may have the folder
@@ -199,11 +198,11 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 // progress. Only runs have any: the parent of another workflow counts its work as
 // cancelled.
 func cancelledDetails(workflowType, reason string) *commonpb.Payloads {
-	if workflowType != workflows.PlaybookWorkflowName {
+	if workflowType != protocol.PlaybookWorkflowName {
 		return nil
 	}
-	details, err := converter.GetDefaultDataConverter().ToPayloads(workflows.Result{
-		Status: interpreter.Cancelled, Steps: []workflows.StepRecord{}, Warnings: []string{reason},
+	details, err := converter.GetDefaultDataConverter().ToPayloads(protocol.Result{
+		Status: interpreter.Cancelled, Steps: []protocol.StepRecord{}, Warnings: []string{reason},
 	})
 	if err != nil {
 		return nil // a text can always be encoded

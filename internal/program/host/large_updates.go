@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // largestUpdate is how many bytes an update may bring. The Temporal server delivers
@@ -39,7 +39,7 @@ func refuseLargeUpdates(
 			continue
 		}
 		var refused any = "larger than an update may be" // no object, so no workflow takes it
-		if update.GetInput().GetName() == workflows.AnswerUpdate {
+		if update.GetInput().GetName() == protocol.AnswerUpdate {
 			refused = interpreter.Answer{Verb: interpreter.AnswerOversized}
 		}
 		var err error

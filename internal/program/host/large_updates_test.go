@@ -15,7 +15,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestLargeUpdates of foreign programs are refused at once, with a reason, and fail no
@@ -30,8 +30,8 @@ func TestLargeUpdates(t *testing.T) {
 	queue := env.NewTaskQueue()
 	startWorker(t, c, queue, activities.Resources{})
 	const book = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: large}\nworkflow: [{step: ask, tool: webhook}]\noutput: \"{{ ask }}\"\n"
-	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{})})
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{})})
 	require.NoError(t, err)
 	update := func(update string, args any) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -45,16 +45,16 @@ func TestLargeUpdates(t *testing.T) {
 		return err
 	}
 	require.Eventually(t, func() bool { // the attempt has begun
-		return update(workflows.AnswerUpdate, map[string]any{"verb": "progress", "step": "ask", "done": 1}) == nil
+		return update(protocol.AnswerUpdate, map[string]any{"verb": "progress", "step": "ask", "done": 1}) == nil
 	}, patience, 50*time.Millisecond)
 	for _, size := range []int{1_950_000, 2_050_000, 2_500_000, 3_900_000} {
-		err := update(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": strings.Repeat("x", size)})
+		err := update(protocol.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": strings.Repeat("x", size)})
 		require.ErrorContains(t, err, "an answer may have 1900000 bytes", "%d", size)
 		require.ErrorContains(t, err, interpreter.AnswerRefused)
 	}
-	require.Error(t, update(workflows.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
-	require.NoError(t, update(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
-	var result workflows.Result
+	require.Error(t, update(protocol.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
+	require.NoError(t, update(protocol.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
+	var result protocol.Result
 	require.NoError(t, testenv.Outcome(t, run, &result))
 	require.Equal(t, 1, result.Result.Data)
 	for _, history := range testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID()) {

@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // maxLoopTasks bounds the workflow tasks of loops that are remembered: more than a worker
@@ -55,7 +55,7 @@ func (l *loopTasks) intercept(
 
 // began remembers a task that the worker has got, where it is a loop's.
 func (l *loopTasks) began(task *workflowservice.PollWorkflowTaskQueueResponse) {
-	if task.GetWorkflowType().GetName() == workflows.LoopWorkflowName && task.GetQuery() == nil {
+	if task.GetWorkflowType().GetName() == protocol.LoopWorkflowName && task.GetQuery() == nil {
 		l.open.Add(string(task.GetTaskToken()), struct{}{})
 	}
 }

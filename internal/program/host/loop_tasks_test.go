@@ -14,7 +14,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // completions are how many workflow tasks of each type a worker has completed, by whether it
@@ -53,14 +53,14 @@ func TestTasksOfLoopsAreQueued(t *testing.T) {
 	book := fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: loop}\nworkflow:\n"+
 		"  - {step: fetch, tool: http, url: %q, loop: {collection: \"{{ 1..%d }}\", mode: parallel}}\n", url, size)
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
-		workflows.PlaybookWorkflowName, workflows.Input{Name: "loop.yaml", Source: book})
+		protocol.PlaybookWorkflowName, protocol.Input{Name: "loop.yaml", Source: book})
 	require.NoError(t, err)
-	var result workflows.Result
+	var result protocol.Result
 	require.NoError(t, testenv.Outcome(t, run, &result))
 	require.Equal(t, interpreter.Completed, result.Status)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	require.Equal(t, []string{workflows.LoopWorkflowName}, playbook.SortedKeys(seen.tasks[false]))
-	require.Equal(t, []string{workflows.CallsWorkflowName, workflows.PlaybookWorkflowName}, playbook.SortedKeys(seen.tasks[true]))
-	require.Equal(t, 2*size, seen.tasks[true][workflows.CallsWorkflowName])
+	require.Equal(t, []string{protocol.LoopWorkflowName}, playbook.SortedKeys(seen.tasks[false]))
+	require.Equal(t, []string{protocol.CallsWorkflowName, protocol.PlaybookWorkflowName}, playbook.SortedKeys(seen.tasks[true]))
+	require.Equal(t, 2*size, seen.tasks[true][protocol.CallsWorkflowName])
 }

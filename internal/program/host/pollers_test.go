@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // polls counts the open polls for workflow tasks, and says of each sticky queue that more tasks
@@ -64,7 +64,7 @@ func TestBothQueuesArePolled(t *testing.T) {
 	for i := range 4 {
 		began := time.Now()
 		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},
-			workflows.PlaybookWorkflowName, workflows.Input{Name: "plain.yaml", Source: book})
+			protocol.PlaybookWorkflowName, protocol.Input{Name: "plain.yaml", Source: book})
 		require.NoError(t, err)
 		require.NoError(t, testenv.Outcome(t, run, nil))
 		t.Logf("run %d took %s", i, time.Since(began))

@@ -12,7 +12,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -81,8 +81,8 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 			id := queue + "-" + name
 			run, err := env.Client().ExecuteWorkflow(t.Context(),
 				client.StartWorkflowOptions{ID: id, TaskQueue: queue, Memo: row.memo(id)},
-				workflows.PlaybookWorkflowName,
-				workflows.Input{Name: "code.yaml", Source: withPython, Workload: expression.Of(map[string]any{})})
+				protocol.PlaybookWorkflowName,
+				protocol.Input{Name: "code.yaml", Source: withPython, Workload: expression.Of(map[string]any{})})
 			require.NoError(t, err)
 			result, err := ending.Of(t.Context(), run)
 			if row.runs {

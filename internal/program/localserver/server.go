@@ -23,6 +23,7 @@ import (
 
 	"reprise/internal/base/childproc"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/private"
 )
 
 // Options choose how a server runs. The zero value is a server in memory on
@@ -46,16 +47,26 @@ type Options struct {
 // Server is a running Temporal server.
 type Server struct {
 	Address   string // host:port
-	UIURL     string // without a trailing slash
+	UIURL     string // without a trailing slash, "" where the web UI has no port
+	UISocket  string // of the web UI, below UIPath, where it has no port; "" else
 	Namespace string
 
 	process *childproc.Process
 	durable bool
 	key     string
+	folder  string // of the socket, "" for none
 }
 
-// keyVariable has the key for this project's own server.
-const keyVariable = "DEVSERVER_API_KEY"
+// Variables of this project's own server: the key, and where its web UI is. Temporal's own command
+// ignores them.
+const (
+	keyVariable      = "DEVSERVER_API_KEY"
+	uiSocketVariable = "DEVSERVER_UI_SOCKET"
+	uiPathVariable   = "DEVSERVER_UI_PATH"
+)
+
+// UIPath is below which the web UI is at a socket.
+const UIPath = "/temporal"
 
 const (
 	readyTimeout = 60 * time.Second
@@ -78,6 +89,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of %s: %w", options.DBFile, err)
 		}
+		keepPrivate(options.DBFile)
 	}
 	for attempt := 1; ; attempt++ {
 		server, err := start(ctx, options)
@@ -102,15 +114,22 @@ func start(ctx context.Context, options Options) (*Server, error) {
 	}
 	server := &Server{
 		Address:   "127.0.0.1:" + strconv.Itoa(port),
-		UIURL:     "http://127.0.0.1:" + strconv.Itoa(uiPort),
 		Namespace: options.Namespace,
 		durable:   options.DBFile != "",
 		key:       options.Key,
 	}
 	cmd := command(options, port, uiPort)
+	if options.Key != "" {
+		// The web UI sends the key for whoever asks it, so others do not reach it.
+		if server.folder, err = os.MkdirTemp("", "reprise-"); err != nil {
+			return nil, fmt.Errorf("make a folder for the socket of the web UI: %w", err)
+		}
+		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key, uiSocketVariable+"="+server.socket(), uiPathVariable+"="+UIPath)
+	}
 	cmd.SysProcAttr = childAttr()
 	server.process, err = childproc.Start(cmd)
 	if err != nil {
+		server.leave()
 		return nil, err
 	}
 	if err := server.awaitReady(ctx, uiPort, cmp.Or(options.ReadyTimeout, readyTimeout)); err != nil {
@@ -140,17 +159,34 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	for _, name := range slices.Sorted(maps.Keys(options.Attributes)) {
 		args = append(args, "--search-attribute", name+"="+options.Attributes[name].String())
 	}
-	//nolint:noctx // it ends with Stop, which is gentler than a context
-	cmd := exec.Command(options.Binary, args...)
+	cmd := privately(options.Binary, args)
 	// The user's own settings are about the server of their choice, not this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, keyVariable+"=")
+		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, "DEVSERVER_")
 	})
 	cmd.Env = append(cmd.Env, options.Env...)
-	if options.Key != "" {
-		cmd.Env = append(cmd.Env, keyVariable+"="+options.Key)
-	}
 	return cmd
+}
+
+// privately is a command whose files nobody else can read, histories of runs among them. This project's own server sees to that
+// itself, Temporal's does not.
+func privately(binary string, args []string) *exec.Cmd {
+	const shell = "/bin/sh"
+	//nolint:noctx // it ends with Stop, which is gentler than a context
+	if _, err := os.Stat(shell); err != nil || !filepath.IsAbs(binary) && !strings.Contains(binary, string(filepath.Separator)) {
+		return exec.Command(binary, args...)
+	}
+	return exec.Command(shell, append([]string{"-c", `umask 077; exec "$0" "$@"`, binary}, args...)...) //nolint:noctx // as above
+}
+
+// socket is that of the web UI.
+func (s *Server) socket() string { return filepath.Join(s.folder, "ui") }
+
+// leave removes what the server had beside its state.
+func (s *Server) leave() {
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder)
+	}
 }
 
 // ClientOptions are how this server is connected to.
@@ -174,13 +210,26 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 		return err
 	}
 	return s.poll(ctx, func() error {
-		var dialer net.Dialer
-		connection, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(uiPort))
+		if s.folder != "" && accepts(ctx, "unix", s.socket()) == nil {
+			s.UISocket = s.socket()
+			return nil
+		}
+		at := "127.0.0.1:" + strconv.Itoa(uiPort)
+		err := accepts(ctx, "tcp", at)
 		if err == nil {
-			_ = connection.Close()
+			s.UIURL = "http://" + at
 		}
 		return err
 	})
+}
+
+// accepts is nil where something takes connections at an address.
+func accepts(ctx context.Context, network, at string) error {
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, at)
+	if err == nil {
+		_ = connection.Close()
+	}
+	return err
 }
 
 var errExited = errors.New("the server has ended")
@@ -217,6 +266,7 @@ func (s *Server) PID() int { return s.process.Cmd.Process.Pid }
 // Stop ends the server. One that keeps its state in a file may first put it
 // in order; one in memory has nothing to lose.
 func (s *Server) Stop() {
+	defer s.leave()
 	if s.durable {
 		_ = s.process.Cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -229,7 +279,10 @@ func (s *Server) Stop() {
 }
 
 // Kill ends the server at once. Its file stays usable.
-func (s *Server) Kill() { s.process.Kill() }
+func (s *Server) Kill() {
+	s.process.Kill()
+	s.leave()
+}
 
 func portOr(ctx context.Context, port int) (int, error) {
 	var listen net.ListenConfig
@@ -249,13 +302,15 @@ func portOr(ctx context.Context, port int) (int, error) {
 type ServerFile struct {
 	Address      string `json:"address"`
 	PayloadStore string `json:"payload_store"`
-	Key          string `json:"key"` // that clients must send, "" for none
+	Key          string `json:"key"`       // that clients must send, "" for none
+	UI           string `json:"ui"`        // base of the links into its web UI
+	UISocket     string `json:"ui_socket"` // "" where the web UI has a port
 }
 
 // KeptAt is the server of `starter dev` if that is the one at the given address,
 // else the zero value. The key of a file that is another user's is not sent.
 func KeptAt(address string) ServerFile {
-	data, err := ReadOwn(filepath.Join(".reprise", "dev.json"))
+	data, err := ReadOwn(filepath.Join(private.Folder, "dev.json"))
 	if err != nil {
 		return ServerFile{}
 	}

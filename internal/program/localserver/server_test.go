@@ -142,6 +142,57 @@ func TestAKeyIsRequired(t *testing.T) {
 	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil)
 	require.NoError(t, err)
 	c.Close()
+
+	require.Empty(t, server.UIURL, "the web UI sends the key for whoever asks it")
+	folder, err := os.Stat(filepath.Dir(server.UISocket))
+	require.NoError(t, err)
+	require.EqualValues(t, 0o700, folder.Mode().Perm())
+	connection, err := net.Dial("unix", server.UISocket)
+	require.NoError(t, err)
+	require.NoError(t, connection.Close())
+	server.Stop()
+	require.NoDirExists(t, filepath.Dir(server.UISocket))
+}
+
+// TestFilesOfAnyServer: this user alone reads them, those too that Temporal's own command makes and those that were there before.
+func TestFilesOfAnyServer(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	other, file := filepath.Join(folder, "other"), filepath.Join(folder, "temporal.db")
+	require.NoError(t, os.WriteFile(other, []byte("#!/bin/sh\numask >&2\nexit 7\n"), 0o700))
+	for _, name := range []string{file, file + "-wal"} {
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+		require.NoError(t, os.Chmod(name, 0o644)) //nolint:gosec // as an earlier version made it
+	}
+	_, err := localserver.Start(t.Context(), localserver.Options{Binary: other, DBFile: file})
+	require.Regexp(t, `said:\s+0*77\b`, err.Error())
+	for _, name := range []string{file, file + "-wal"} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.EqualValues(t, 0o600, info.Mode().Perm(), name)
+	}
+}
+
+// TestOwnFolder: a folder of programs is made for this user, and one of another user is not used.
+func TestOwnFolder(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), ".reprise")
+	for range 2 {
+		require.NoError(t, localserver.OwnFolder(folder))
+		info, err := os.Stat(folder)
+		require.NoError(t, err)
+		require.EqualValues(t, 0o700, info.Mode().Perm())
+		require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // as an earlier version made it
+	}
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		link := folder + "-link"
+		require.NoError(t, os.Symlink(folder, link))
+		require.NoError(t, os.Lchown(link, nobody, -1))
+		require.ErrorContains(t, localserver.OwnFolder(link), "belongs to user 65534 and not to you")
+		require.NoError(t, os.Chown(folder, nobody, -1))
+		require.ErrorContains(t, localserver.OwnFolder(folder), "belongs to user 65534 and not to you")
+	}
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {

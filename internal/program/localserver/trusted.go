@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -40,6 +41,31 @@ func ReadOwn(path string) ([]byte, error) {
 	}
 	const most = 1 << 20
 	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// OwnFolder makes a folder for this user alone, or has it so where it is there. In a folder of another user, or behind a link
+// of his, he could exchange what is written there.
+func OwnFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		info, err := look(path)
+		if err != nil {
+			return err
+		}
+		if owner, known := info.Sys().(*syscall.Stat_t); known && int(owner.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to user %d and not to you; remove it, or work in another folder", path, owner.Uid)
+		}
+	}
+	return os.Chmod(path, 0o700) //nolint:gosec // a folder
+}
+
+// keepPrivate takes the rights of others from a database file that an earlier version, or another program, has made.
+func keepPrivate(file string) {
+	for _, path := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
+		_ = os.Chmod(path, 0o600) // of nothing to lose: it is not there, or not ours
+	}
 }
 
 // CheckLoopback refuses an address that is not on this machine: a local server has no other.

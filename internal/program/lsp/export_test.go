@@ -5,12 +5,13 @@ import (
 	"go.lsp.dev/uri"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // Looked opens a document and makes every request at a place: what its problems are, and what mends
 // them anywhere.
 func Looked(tools playbook.Tools, at uri.URI, text string, place protocol.Position) ([]protocol.Diagnostic, []protocol.CodeAction) {
-	s := New(tools, playbook.CheckOptions{})
+	s := New(tools, check.Options{})
 	doc, problems := s.check(at, text)
 	s.documents[at] = doc
 	where := protocol.TextDocumentPositionParams{TextDocument: protocol.TextDocumentIdentifier{URI: at}, Position: place}

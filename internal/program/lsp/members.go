@@ -13,6 +13,7 @@ import (
 	"reprise/internal/base/regular"
 	"reprise/internal/program/recording"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -36,7 +37,7 @@ func completeMembers(doc *document, line int, path []string, add func(kind proto
 		return
 	}
 	owner := strings.Join(path, ".")
-	for _, member := range doc.book.MembersOf(path) {
+	for _, member := range check.MembersOf(doc.book, path) {
 		add(protocol.CompletionItemKindField, member, "of "+owner, "", member)
 	}
 	step, rest := doc.resultOf(line, path)

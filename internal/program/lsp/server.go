@@ -17,13 +17,14 @@ import (
 	"go.lsp.dev/uri"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
 // Server answers one editor. It is safe for concurrent use.
 type Server struct {
 	tools   playbook.Tools
-	options playbook.CheckOptions
+	options check.Options
 
 	mu        sync.Mutex
 	documents map[uri.URI]*document
@@ -49,7 +50,7 @@ type document struct {
 const mostBytes = 4 << 20
 
 // New makes a server that checks playbooks for tools.
-func New(tools playbook.Tools, options playbook.CheckOptions) *Server {
+func New(tools playbook.Tools, options check.Options) *Server {
 	return &Server{tools: tools, options: options, documents: map[uri.URI]*document{}}
 }
 
@@ -198,7 +199,7 @@ func (s *Server) problems(file *source.File) (*playbook.Playbook, source.Diagnos
 		_, found := playbook.DecodeTests(file)
 		return nil, found
 	}
-	return playbook.Validate(file, s.tools, s.options)
+	return check.Validate(file, s.tools, s.options)
 }
 
 // isPlaybook says whether a YAML file is meant to be a playbook: editors open others too.

@@ -21,6 +21,7 @@ import (
 	"reprise/internal/program/lsp"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 const file = uri.URI("file:///work/users.yaml")
@@ -36,7 +37,7 @@ func newEditor(t *testing.T) *editor {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- lsp.New(activities.Default(), playbook.CheckOptions{}).Serve(t.Context(), theirs) }()
+	go func() { ended <- lsp.New(activities.Default(), check.Options{}).Serve(t.Context(), theirs) }()
 	e := &editor{t: t, conn: jsonrpc2.NewConn(jsonrpc2.NewStream(ours)), problems: make(chan []protocol.Diagnostic, 100)}
 	e.conn.Go(t.Context(), func(ctx context.Context, reply jsonrpc2.Replier, request jsonrpc2.Request) error {
 		var params protocol.PublishDiagnosticsParams
@@ -382,7 +383,7 @@ func BenchmarkTyping(b *testing.B) {
 		fmt.Fprintf(&text, "  - step: s%d\n    tool: http\n    url: \"{{ api }}/%d\"\n    next: s%d\n", i, i, (i+1)%500)
 	}
 	ours, theirs := net.Pipe()
-	go func() { _ = lsp.New(activities.Default(), playbook.CheckOptions{}).Serve(b.Context(), theirs) }()
+	go func() { _ = lsp.New(activities.Default(), check.Options{}).Serve(b.Context(), theirs) }()
 	published := make(chan struct{}, 1)
 	conn := jsonrpc2.NewConn(jsonrpc2.NewStream(ours))
 	conn.Go(b.Context(), func(ctx context.Context, reply jsonrpc2.Replier, _ jsonrpc2.Request) error {

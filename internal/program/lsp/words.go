@@ -14,6 +14,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // complete proposes what may be written at a place.
@@ -102,7 +103,7 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	for _, function := range expression.Functions() {
 		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
 	}
-	for _, name := range playbook.Names() {
+	for _, name := range check.Names() {
 		add(protocol.CompletionItemKindVariable, name.Name, "", name.Doc, name.Name)
 	}
 	for _, step := range steps(doc.text) {
@@ -140,7 +141,7 @@ func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
 				explained = "`" + function.Signature + "`\n\n" + function.Doc
 			}
 		}
-		for _, known := range playbook.Names() {
+		for _, known := range check.Names() {
 			if known.Name == name && explained == "" {
 				explained = "`" + name + "`\n\n" + known.Doc
 			}

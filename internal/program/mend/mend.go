@@ -34,7 +34,7 @@ func File(file *source.File, check Check) Result {
 			break
 		}
 		for _, e := range edits {
-			result.Changes = append(result.Changes, source.Change{Pos: e.Of.Pos, What: fmt.Sprintf("%s in place of %s", e.New, e.Of.Fix.Old)})
+			result.Changes = append(result.Changes, source.Change{Pos: e.Of.Pos, What: fmt.Sprintf("%s instead of %s", e.New, e.Of.Fix.Old)})
 		}
 		result.Text = next
 	}

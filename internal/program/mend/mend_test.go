@@ -8,14 +8,14 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/program/mend"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
 
-func check(file *source.File) source.Diagnostics {
+func checked(file *source.File) source.Diagnostics {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Limits: limits})
+	_, found := check.Validate(file, activities.Default(), check.Options{Limits: limits})
 	return found
 }
 
@@ -62,10 +62,10 @@ workflow:
 // TestMend: what is sure is rewritten, and nothing else: GTE is no word for sure, and nn may be any name.
 func TestMend(t *testing.T) {
 	t.Parallel()
-	result := mend.File(source.NewFile("users.yaml", []byte(wrong)), check)
+	result := mend.File(source.NewFile("users.yaml", []byte(wrong)), checked)
 	require.Equal(t, right, string(result.Text))
 	require.GreaterOrEqual(t, len(result.Changes), 11)
-	again := mend.File(source.NewFile("users.yaml", result.Text), check)
+	again := mend.File(source.NewFile("users.yaml", result.Text), checked)
 	require.Empty(t, again.Changes)
 	require.Equal(t, right, string(again.Text))
 }
@@ -83,18 +83,18 @@ workflow:
     url: "http://x" # here
     retry: {max_attempts: 3, retry_when: "{{ status_code >= 500 }}"}
     next: fetsh
-`)), check)
+`)), checked)
 	require.Contains(t, string(result.Text), "- when:")
 	require.Contains(t, string(result.Text), "next: fetch\n")
 	require.Contains(t, string(result.Text), "# here")
-	require.Empty(t, check(source.NewFile("users.yaml", result.Text)))
+	require.Empty(t, checked(source.NewFile("users.yaml", result.Text)))
 }
 
 // TestMendNothing: what is right, or cannot be read, stays as it is.
 func TestMendNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{right[:strings.Index(right, "workflow")], "a: [", "", "\t", "apiVersion: reprise/v1\r\nkind: Playbook\r\n"} {
-		result := mend.File(source.NewFile("users.yaml", []byte(text)), check)
+		result := mend.File(source.NewFile("users.yaml", []byte(text)), checked)
 		require.Equal(t, text, string(result.Text))
 		require.Empty(t, result.Changes)
 	}
@@ -105,8 +105,8 @@ func FuzzMend(f *testing.F) {
 	f.Add(wrong)
 	f.Add(right)
 	f.Fuzz(func(t *testing.T, text string) {
-		result := mend.File(source.NewFile("users.yaml", []byte(text)), check)
-		again := mend.File(source.NewFile("users.yaml", result.Text), check)
+		result := mend.File(source.NewFile("users.yaml", []byte(text)), checked)
+		again := mend.File(source.NewFile("users.yaml", result.Text), checked)
 		require.Empty(t, again.Changes)
 		if len(result.Changes) == 0 {
 			require.Equal(t, text, string(result.Text))

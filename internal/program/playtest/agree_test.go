@@ -24,7 +24,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -188,7 +188,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // onServer makes a run on a real server.
-func onServer(t *testing.T, book, api string) workflows.Result {
+func onServer(t *testing.T, book, api string) protocol.Result {
 	t.Helper()
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
@@ -201,8 +201,8 @@ func onServer(t *testing.T, book, api string) workflows.Result {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
 	defer cancel()
-	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "book.yaml", Source: book, Workload: expression.Of(map[string]any{"api": api})})
+	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "book.yaml", Source: book, Workload: expression.Of(map[string]any{"api": api})})
 	require.NoError(t, err)
 	result, err := ending.Of(ctx, started)
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func onServer(t *testing.T, book, api string) workflows.Result {
 }
 
 // comparableOf is what people compare of a result: no times, no IDs.
-func comparableOf(t *testing.T, result workflows.Result) map[string]any {
+func comparableOf(t *testing.T, result protocol.Result) map[string]any {
 	t.Helper()
 	steps := map[string]any{}
 	for _, record := range result.Steps {

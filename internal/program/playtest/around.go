@@ -10,10 +10,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
 )
 
 // around wraps the workflows and activities of a test.
@@ -44,7 +46,7 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 		parent = info.ParentWorkflowExecution.ID
 	}
 	i.stage.seen.enter(info.WorkflowExecution.ID, parent, in.Args)
-	return i.Next.ExecuteWorkflow(workflows.WithRehearsal(ctx, i.stage), in)
+	return i.Next.ExecuteWorkflow(gate.WithRehearsal(ctx, i.stage), in)
 }
 
 type outbound struct {
@@ -65,7 +67,11 @@ func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 // NewTimerWithOptions notes the waits of calls.
 func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
 	if mark, ok := interpreter.ParseTimerMark(options.Summary); ok && mark.Limits == 0 {
-		o.stage.seen.waits(workflow.GetInfo(ctx).WorkflowExecution.ID, mark, d)
+		id := workflow.GetInfo(ctx).WorkflowExecution.ID
+		o.stage.seen.waits(id, mark, d)
+		if o.stage.seen.within(id) == "" {
+			o.stage.waited(mark, d)
+		}
 	}
 	return o.Next.NewTimerWithOptions(ctx, d, options)
 }
@@ -83,7 +89,11 @@ func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runI
 // Observer is shown what the calls of a workflow decide.
 func (s *stage) Observer(workflowID string) call.Observer {
 	return func(seen call.Observation) {
-		s.seen.decided(s.seen.within(workflowID), seen)
+		prefix := s.seen.within(workflowID)
+		s.seen.decided(prefix, seen)
+		if prefix == "" {
+			s.attempted(seen)
+		}
 		if seen.Awaits != nil {
 			s.answerFromOutside(workflowID, seen)
 		}
@@ -101,6 +111,27 @@ func (s *stage) hosted(ctx context.Context) call.Observer {
 // Followed is shown where a branch goes after a step.
 func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
 	s.seen.followed(book, step, arrivals, book.Hash == s.suite.Book.Hash)
+}
+
+// StepBegan is shown that a visit of a step has begun.
+func (s *stage) StepBegan(book *playbook.Playbook, record protocol.StepRecord) {
+	if book.Hash == s.suite.Book.Hash {
+		s.happened(runs.StepEvents(protocol.StepRecord{Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt})...)
+	}
+}
+
+// StepEnded is shown how it has ended.
+func (s *stage) StepEnded(book *playbook.Playbook, record protocol.StepRecord) {
+	if book.Hash == s.suite.Book.Hash {
+		s.happened(runs.StepEvents(record)[1:]...)
+	}
+}
+
+// IterationEnded is shown how an iteration has ended.
+func (s *stage) IterationEnded(workflowID string, task call.Task, iteration interpreter.IterationResult) {
+	if s.seen.within(workflowID) == "" {
+		s.happened(runs.IterationEvents(runs.Event{Step: task.Step, Visit: task.Visit, Index: &iteration.Index}, iteration)...)
+	}
 }
 
 // InterceptActivity gives activities the server that there is in tests.

@@ -160,6 +160,7 @@ func (c *comparison) compare() {
 	c.compareSinks()
 	c.compareSteps()
 	c.compareRoutes()
+	c.compareEvents()
 	if has("warnings") {
 		c.compareWarnings()
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/playtest"
@@ -164,30 +163,6 @@ func TestRecipes(t *testing.T) {
 	paths, err := filepath.Glob("testdata/recipes/*_test.yaml")
 	require.NoError(t, err)
 	require.Len(t, paths, seen)
-}
-
-// TestPostgres runs tests on a real database: each has a schema of its own, which is gone afterwards.
-func TestPostgres(t *testing.T) {
-	t.Parallel()
-	db := testenv.Postgres(t)
-	suite, err := playtest.Load("testdata/postgres/rows_test.yaml")
-	require.NoError(t, err)
-	for _, test := range suite.Tests.Tests {
-		report := suite.Run(test, playtest.Options{Postgres: db.URL})
-		require.Empty(t, texts(report), test.Name)
-	}
-	var schemas int
-	conn, err := pgx.Connect(t.Context(), db.URL)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(t.Context()) }()
-	require.NoError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'reprise\_test\_%'`).Scan(&schemas))
-	require.Zero(t, schemas)
-
-	report := suite.Run(suite.Tests.Tests[0], playtest.Options{Postgres: "mysql://x"})
-	require.Contains(t, strings.Join(texts(report), "\n"), "--postgres must be a URL such as postgres://user:password@localhost/test")
-	report = suite.Run(suite.Tests.Tests[0], playtest.Options{Postgres: "postgres://u:s3cret-word@127.0.0.1:1/x?connect_timeout=1"})
-	require.Contains(t, strings.Join(texts(report), "\n"), "the database of --postgres cannot be reached")
-	require.NotContains(t, strings.Join(texts(report), "\n"), "s3cret-word")
 }
 
 // BenchmarkFifty runs fifty tests of a playbook with one step of HTTP, which fails twice.

@@ -102,6 +102,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 				}
 			}
 		}
+		found = append(found, checkEvents(tests.File, test, known)...)
 		for step := range test.Expect.Steps {
 			if known.steps[step] == nil {
 				say(test.Expect.Words["steps"], "unknown-name", "the playbook has no step %q", step)

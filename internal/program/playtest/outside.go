@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // answerFromOutside says of an attempt that is awaited what the test says: progress, as often as
@@ -43,7 +43,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 func (s *stage) say(workflowID string, to interpreter.AnswerTo, answer *playbook.TestAnswer) {
 	id := fmt.Sprintf("%s/%d.%d/%d", to.Key, answer.Pos.Line, answer.Pos.Column, s.now().UnixNano())
 	refused := func(err error) { s.script.complain(answer.Pos, fmt.Sprintf("%s was refused: %v", answer.Verb(), err)) }
-	if err := s.env.UpdateWorkflowByID(workflowID, workflows.AnswerUpdate, id, ignored(refused), spoken(to, answer)); err != nil {
+	if err := s.env.UpdateWorkflowByID(workflowID, protocol.AnswerUpdate, id, ignored(refused), spoken(to, answer)); err != nil {
 		refused(err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Report is how a test ended.
@@ -29,7 +29,15 @@ type Report struct {
 }
 
 // Result is what the run has come to; the error is that it has come to nothing.
-func (r *Report) Result() (workflows.Result, error) { return r.outcome.result, r.outcome.err }
+func (r *Report) Result() (protocol.Result, error) { return r.outcome.result, r.outcome.err }
+
+// Warnings are those of a run that has completed, where the test says nothing of warnings.
+func (r *Report) Warnings() []string {
+	if r.outcome.err != nil || r.outcome.result.Status != interpreter.Completed || r.Test.Expect.Words.Has("warnings") {
+		return nil
+	}
+	return r.outcome.result.Warnings
+}
 
 // Passed reports whether the run was as expected.
 func (r *Report) Passed() bool { return len(r.Failures) == 0 }
@@ -51,7 +59,11 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 			return report
 		}
 		if stage = next; i == 0 {
-			defer func() { _ = next.close() }()
+			defer func() {
+				if err := next.close(); err != nil {
+					report.fail(run.Pos, "run", err.Error())
+				}
+			}()
 		}
 		report.stage, report.outcome = stage, stage.run()
 		if run != test && !report.wentWell(run) {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // seen is what tests compare of a run, as it is made. It is safe for concurrent use.
@@ -29,6 +29,7 @@ type seen struct {
 	targets  map[*playbook.Target]bool  // that were followed
 	routes   map[string][]string        // steps that a step of the playbook itself led to, by its name
 	visited  map[string]map[string]bool // steps, by the hash of their playbook
+	happened happened
 }
 
 type request struct {
@@ -68,7 +69,7 @@ func (s *seen) enter(workflowID, parentID string, args []any) {
 	prefix := ""
 	s.outer[workflowID] = s.outer[parentID]
 	switch in := args[0].(type) {
-	case workflows.Input:
+	case protocol.Input:
 		if in.Called != nil {
 			prefix = prefixOf(in.Called.Parents)
 			s.outer[workflowID] = nil
@@ -76,9 +77,9 @@ func (s *seen) enter(workflowID, parentID string, args []any) {
 				s.outer[workflowID] = append(slices.Clone(s.outer[parentID]), s.iterationOf(parentID, in.Called.Index))
 			}
 		}
-	case workflows.LoopInput:
+	case protocol.LoopInput:
 		prefix = prefixOf(parentsOf(in.Task))
-	case workflows.CallsInput:
+	case protocol.CallsInput:
 		prefix = prefixOf(parentsOf(in.Task))
 		for _, snapshot := range in.Calls {
 			if snapshot.Index != nil {
@@ -96,7 +97,7 @@ func (s *seen) learn(workflowID string, index int, element any) {
 	s.elements[workflowID][index] = element
 }
 
-func parentsOf(task workflows.Task) []interpreter.Parent {
+func parentsOf(task protocol.Task) []interpreter.Parent {
 	if task.Nesting == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,7 @@ import (
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // runID is the ID of every run: execution_id in expressions.
@@ -49,7 +50,7 @@ const (
 
 // Options say how tests run.
 type Options struct {
-	// Postgres is the URL of a database in which each test has a schema of its own; "" has
+	// Postgres is the URL of a server on which each test has a database of its own; "" has
 	// the answers of postgres written in the tests.
 	Postgres string
 	// PythonCommand is "" for python3.
@@ -69,8 +70,9 @@ type stage struct {
 	script  *script
 	seen    *seen
 	server  *server
-	schema  *schema // in PostgreSQL; nil without one
-	number  int     // of the run, behind those before it
+	// database is in PostgreSQL; nil without one.
+	database *database
+	number   int // of the run, behind those before it
 	// attempts is held by activities that run: a run that failed leaves some behind.
 	attempts sync.RWMutex
 	// attemptsMade counts them, so that a run that goes in a circle ends.
@@ -80,7 +82,7 @@ type stage struct {
 
 // outcome is what became of a run.
 type outcome struct {
-	result workflows.Result
+	result protocol.Result
 	err    error // the run did not come to a result
 	took   time.Duration
 }
@@ -98,7 +100,7 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 	s := &stage{suite: suite, test: test, options: options, begun: began, script: newScript(suite, test), seen: newSeen()}
 	s.server = &server{now: s.now, before: test.States, states: map[string]*incremental.Keeper{}, limits: map[string]*limiter{}}
 	if before != nil {
-		s.dir, s.schema, s.number, s.server.states = before.dir, before.schema, before.number+1, before.server.states
+		s.dir, s.database, s.number, s.server.states = before.dir, before.database, before.number+1, before.server.states
 	} else if err := s.makePlaces(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -108,23 +110,24 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 	return s, nil
 }
 
-// makePlaces makes the folder of the test, and its schema.
+// makePlaces makes the folder of the test, and its database.
 func (s *stage) makePlaces() (err error) {
 	if s.dir, err = os.MkdirTemp("", "starter-test-"); err != nil {
 		return fmt.Errorf("make a folder for the test: %w", err)
 	}
 	if s.options.Postgres != "" {
-		s.schema, err = newSchema(s.options.Postgres)
+		s.database, err = newDatabase(s.options.Postgres)
 	}
 	return err
 }
 
 // close drops the folder of the test, and what it has elsewhere.
 func (s *stage) close() error {
-	if s.schema != nil {
-		_ = s.schema.exec("DROP SCHEMA IF EXISTS " + s.schema.name + " CASCADE")
+	var err error
+	if s.database != nil {
+		err = s.database.drop()
 	}
-	return os.RemoveAll(s.dir)
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // writeFiles makes the files of the test in its folder.
@@ -179,7 +182,7 @@ func (s *stage) run() (o outcome) {
 	for _, act := range s.test.At { // what people do, at its time
 		s.env.RegisterDelayedCallback(func() { s.perform(act) }, max(act.After, 1))
 	}
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(orEmpty(s.test.Workload)),
 		Strict: s.test.Strict, Partition: s.test.Partition, Files: s.suite.files,
 	})
@@ -203,7 +206,7 @@ func orEmpty(m map[string]any) map[string]any {
 }
 
 // endOf reads the result of a run that has not succeeded. The error is that it has none.
-func endOf(err error, into *workflows.Result) error {
+func endOf(err error, into *protocol.Result) error {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.HasDetails() {
 		return application.Details(into)
@@ -227,7 +230,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	environment.SetLogger(log.NewStructuredLogger(quiet))
 	s.env = environment.NewTestWorkflowEnvironment()
 	s.env.SetStartTime(s.begun)
-	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: runID, TaskQueue: workflows.DefaultTaskQueue})
+	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: runID, TaskQueue: protocol.DefaultTaskQueue})
 	s.env.SetTestTimeout(idleLimit)
 	s.env.SetWorkflowRunTimeout(longestRun)
 	s.env.SetWorkerOptions(worker.Options{
@@ -238,7 +241,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},
 	})
 	if !s.test.ScheduledAt.IsZero() {
-		scheduled := temporal.NewSearchAttributeKeyTime(workflows.ScheduledAttribute).ValueSet(s.test.ScheduledAt)
+		scheduled := temporal.NewSearchAttributeKeyTime(protocol.ScheduledAttribute).ValueSet(s.test.ScheduledAt)
 		if err := s.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
 			return nil, fmt.Errorf("set the time of the schedule: %w", err)
 		}
@@ -252,7 +255,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
+		Connections: connections, Confine: connections.confine, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
 		PythonCommand: s.options.PythonCommand, Directory: s.dir, Playbooks: s.suite.folder, Logger: quiet, SecretKeys: keys,
 		CallbackURL: "https://callback.test", Around: s.around,
 	})
@@ -316,12 +319,12 @@ func (s *stage) perform(act *playbook.TestAct) {
 		return
 	}
 	update := map[string]string{
-		playbook.ActPause: workflows.PauseUpdate, playbook.ActResume: workflows.ResumeUpdate,
-		playbook.ActRetryNow: workflows.RetryNowUpdate, playbook.ActSkip: workflows.SkipUpdate,
+		playbook.ActPause: protocol.PauseUpdate, playbook.ActResume: protocol.ResumeUpdate,
+		playbook.ActRetryNow: protocol.RetryNowUpdate, playbook.ActSkip: protocol.SkipUpdate,
 	}[verb]
 	s.env.UpdateWorkflow(update, "", ignored(func(err error) {
 		s.script.complain(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
-	}), workflows.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
+	}), protocol.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
 // connections are those of the test. One that it does not name has a made-up token, which
@@ -335,8 +338,8 @@ func (s *stage) connections() (testConnections, error) {
 		}
 		connections.given[name] = text
 	}
-	if s.schema != nil {
-		connections.postgres, connections.names = s.schema.url, s.suite.Book.ConnectionsOf("postgres")
+	if s.database != nil {
+		connections.postgres, connections.names = s.database, s.suite.Book.ConnectionsOf("postgres")
 	}
 	return connections, nil
 }
@@ -344,17 +347,34 @@ func (s *stage) connections() (testConnections, error) {
 // testConnections are the connections of a test.
 type testConnections struct {
 	given    map[string]string
-	postgres string   // URL of the schema of the test, "" for none
-	names    []string // of connections of postgres, nil for all that are not given
+	postgres *database // of the test, nil for none
+	names    []string  // of connections of postgres, nil for all that are not given
 }
 
-// Connection finds a connection by name.
+// Connection finds a connection by name. Whatever a test gives, PostgreSQL is its own database.
 func (m testConnections) Connection(name string) (string, bool) {
-	if text, ok := m.given[name]; ok {
+	text, given := m.given[name]
+	switch {
+	case m.postgres != nil && isPostgres(text):
+		return m.postgres.url, true
+	case given:
 		return text, true
-	}
-	if m.postgres != "" && (m.names == nil || slices.Contains(m.names, name)) {
-		return m.postgres, true
+	case m.postgres != nil && (m.names == nil || slices.Contains(m.names, name)):
+		return m.postgres.url, true
 	}
 	return "bearer:made-up-token", true
+}
+
+// isPostgres reports whether a connection leads to PostgreSQL.
+func isPostgres(connection string) bool {
+	scheme, _, _ := strings.Cut(connection, ":")
+	return strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")
+}
+
+// confine refuses what could leave the test's place in PostgreSQL.
+func (m testConnections) confine(in interpreter.ToolInput) error {
+	if m.postgres == nil {
+		return nil
+	}
+	return m.postgres.confine(in)
 }

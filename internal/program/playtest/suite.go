@@ -18,6 +18,7 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -27,6 +28,8 @@ type Suite struct {
 	Path  string // of the file of tests
 	Tests *playbook.Tests
 	Book  *playbook.Playbook
+	// Warnings are what validation warns of the playbook.
+	Warnings source.Diagnostics
 
 	read       ReadFileFunc
 	source     []byte
@@ -107,14 +110,14 @@ func (s *Suite) loadBook() error {
 	}
 	s.source, s.folder = data, filepath.Dir(name)
 	file := source.NewFile(name, data)
-	files := playbook.NewFiles(s.readCalled)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
+	files := check.NewFiles(s.readCalled)
+	book, found := check.Validate(file, activities.Default(), check.Options{
 		Workload: s.everyWorkload(), Files: files, Now: time.Now(),
 	})
 	if found.HasErrors() {
 		return &InvalidError{File: file, Found: found}
 	}
-	s.Book, s.files = book, files.Texts()
+	s.Book, s.files, s.Warnings = book, files.Texts(), found.Warnings()
 	return nil
 }
 

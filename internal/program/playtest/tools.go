@@ -65,7 +65,7 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 	answer := s.script.next(who, func(a *playbook.TestAnswer) bool {
 		return a.Error != "" || a.Lost || a.Words.Has("result")
 	})
-	scripted := in.Tool == "postgres" && s.schema == nil
+	scripted := in.Tool == "postgres" && s.database == nil
 	switch {
 	case answer == nil && scripted && !writes && !s.script.has(who) && changesTables(in):
 		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)

@@ -99,6 +99,28 @@ func TestNothingSecretIsWritten(t *testing.T) {
 	require.Contains(t, text, "***")
 }
 
+// TestAddressesStay: of an address only the secret is lost, also where a connection has it as a whole.
+func TestAddressesStay(t *testing.T) {
+	t.Parallel()
+	known := &secrets.Masker{}
+	known.AddConnection("https://ada:pw-12345678@api.test/v1/rows?api_key=k-12345678")
+	known.AddConnection("https://hooks.slack.com/services/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")
+	of := &recording.Recording{}
+	of.Add("fetch", recording.Entry{
+		Request: &recording.Request{Method: "GET", URL: "https://ada:pw-12345678@api.test/v1/rows?api_key=k-12345678"}, Status: 200,
+		Body: value(map[string]any{
+			"session": "https://api.test/sessions/7?sig=a1b2c3d4e5", "hook": "https://hooks.slack.com/services/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",
+		}),
+	})
+	text := written(t, of, known)
+	for _, secret := range []string{"pw-12345678", "k-12345678", "a1b2c3d4e5", "aB3dE5fG7hI9jK1lM3nO5pQ7"} {
+		require.NotContains(t, text, secret)
+	}
+	for _, stays := range []string{"api.test/v1/rows?api_key=***", "https://api.test/sessions/7?sig=***", "https://hooks.slack.com/services/"} {
+		require.Contains(t, text, stays)
+	}
+}
+
 // TestProblems: all of them, with their places.
 func TestProblems(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/internal/base/secrets"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -98,14 +99,46 @@ func requestNode(request *Request, known *secrets.Masker) *yaml.Node {
 }
 
 func maskedText(text string, known *secrets.Masker) string {
-	return secrets.WithoutInside(known.Text(text))
+	return credential.WithoutInside(known.Text(maskedAddresses(text, known)))
+}
+
+var (
+	// address finds addresses within a text, and addressPart the parts of one.
+	address     = regexp.MustCompile(`https?://[^\s"'<>]+`)
+	addressPart = regexp.MustCompile(`[^/?&=#]+`)
+)
+
+// maskedAddresses masks addresses part by part: one that holds a secret would else be a secret as a whole, and a
+// recording says where its answers came from.
+func maskedAddresses(text string, known *secrets.Masker) string {
+	return address.ReplaceAllStringFunc(text, func(found string) string {
+		const scheme = len("http")
+		return found[:scheme] + addressPart.ReplaceAllStringFunc(found[scheme:], known.Text)
+	})
+}
+
+// withMaskedAddresses masks the addresses in all texts of a value.
+func withMaskedAddresses(value any, known *secrets.Masker) any {
+	switch of := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(of))
+		for key, member := range of {
+			shown[key] = withMaskedAddresses(member, known)
+		}
+		return shown
+	case []any:
+		return lists.Map(of, func(item any) any { return withMaskedAddresses(item, known) })
+	case string:
+		return maskedAddresses(of, known)
+	}
+	return value
 }
 
 // maskedHeaders leaves out those that carry credentials.
 func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]any {
 	shown := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
-		if !playbook.HoldsCredentials(name) {
+		if !credential.InHeader(name) {
 			shown[name] = maskedText(headers[name], known)
 		}
 	}
@@ -116,7 +149,7 @@ func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]
 // by their names, such as access_token. nil is no set.
 func Masked(value any, known *secrets.Masker) any {
 	if known != nil {
-		value = known.Value(value)
+		value = known.Value(withMaskedAddresses(value, known))
 	}
 	return starred("", value)
 }
@@ -133,10 +166,10 @@ func starred(name string, value any) any {
 	case []any:
 		return lists.Map(value, func(item any) any { return starred(name, item) })
 	case string:
-		if secrets.IsMember(name, value) {
+		if credential.IsMember(name, value) {
 			return secrets.Stars
 		}
-		return secrets.WithoutInside(value)
+		return credential.WithoutInside(value)
 	}
 	return value
 }

@@ -244,7 +244,7 @@ func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }
 
-// Below is the entry of a word that belongs to an entry: a key of its section, a field of its tool.
+// Below returns the entry of a key or field of e, by its name; false if e has none of that name.
 func (r *Reference) Below(e Entry, word string) (Entry, bool) {
 	switch e.Kind {
 	case OfTool:

@@ -35,7 +35,7 @@ func LLMs() string {
 		{"docs/concepts/expressions.md", "Expressions", "Templates, and values in URLs and SQL."},
 	})
 	writeLinks(&b, "Optional", []link{
-		{"docs/concepts/runs.md", "How a run runs", "Inputs, routes, results, and playbooks in playbooks."},
+		{"docs/concepts/runs.md", "How a run executes", "Inputs, routes, results, and playbooks in playbooks."},
 		{"docs/how-to/models.md", "Let a model write playbooks", "`starter mcp`."},
 		{"docs/architecture.md", "Architecture", "How it works inside."},
 	})

@@ -19,6 +19,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // Kind says what an entry is about.
@@ -110,7 +111,7 @@ func New(tools playbook.Tools) *Reference {
 }
 
 func (r *Reference) addExpressions() {
-	for _, name := range playbook.Names() {
+	for _, name := range check.Names() {
 		r.add(Entry{
 			Kind: OfName, Name: name.Name, Doc: sentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Example: nameExamples[name.Name],
 		})
@@ -121,7 +122,7 @@ func (r *Reference) addExpressions() {
 }
 
 func (r *Reference) addCodes() {
-	for _, code := range playbook.Codes() {
+	for _, code := range check.Codes() {
 		more := explanations[code.Code]
 		r.add(Entry{Kind: OfCode, Name: code.Code, Doc: sentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right})
 	}
@@ -130,7 +131,7 @@ func (r *Reference) addCodes() {
 // addRuns adds what is seen of runs.
 func (r *Reference) addRuns() {
 	for _, status := range interpreter.Statuses() {
-		r.add(Entry{Kind: OfStatus, Name: string(status.Status), Doc: sentence("it " + status.Doc), Where: []string{status.Of.String()}})
+		r.add(Entry{Kind: OfStatus, Name: string(status.Status), Doc: status.Doc, Where: []string{status.Of.String()}})
 	}
 	for _, kind := range runs.Kinds() {
 		r.add(Entry{Kind: OfEvent, Name: kind.Name, Doc: sentence(kind.Doc)})
@@ -271,16 +272,31 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 
 // Find gives the entries that a question is about: a name of any kind, or a path of keys such as
 // retry.then.max_wait, which may begin at any section. What several sections say in the same
-// words is one entry. A name that is nothing else is that of tools' fields.
+// words is one entry. What is no such name may be the end of one of a field or test key, such as csv.delimiter; else
+// the entries are those that accept it: upsert gives the fields mode.
 func (r *Reference) Find(question string) []Entry {
 	question = plain(question)
 	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
 	if found = append(r.path(question), found...); len(found) > 0 {
 		return found
 	}
+	end := "." + strings.ToLower(question)
+	found = r.distinct(func(e Entry) bool {
+		return (e.Kind == OfField || e.Kind == OfTestKey) && strings.HasSuffix(strings.ToLower(e.Name), end)
+	})
+	if len(found) > 0 {
+		return found
+	}
+	return r.distinct(func(e Entry) bool {
+		return slices.ContainsFunc(e.Words, func(word string) bool { return strings.EqualFold(word, question) })
+	})
+}
+
+// distinct are the entries that a condition selects; of those with the same text only the first.
+func (r *Reference) distinct(selects func(Entry) bool) []Entry {
+	var found []Entry
 	for _, e := range r.entries {
-		said := slices.ContainsFunc(found, func(other Entry) bool { return other.Doc == e.Doc })
-		if _, last, _ := cutLast(e.Name); e.Kind == OfField && strings.EqualFold(last, question) && !said {
+		if selects(e) && !slices.ContainsFunc(found, func(other Entry) bool { return other.Doc == e.Doc }) {
 			found = append(found, e)
 		}
 	}
@@ -299,6 +315,9 @@ func plain(question string) string {
 	}
 	for _, prefix := range []string{"workflow.", "workflow[]."} {
 		question = strings.TrimPrefix(question, prefix)
+	}
+	if parts := strings.SplitN(question, ".", 3); len(parts) > 1 && parts[0] == "policies" { // a list of policies by its name
+		question = strings.Join(append([]string{"retry"}, parts[2:]...), ".")
 	}
 	var out strings.Builder
 	for i := 0; i < len(question); i++ {

@@ -18,6 +18,7 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -87,10 +88,10 @@ workflow:
 func codesOf(dir, text string) []string {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
 	name := filepath.Join(dir, "example.yaml")
-	files := playbook.NewFiles(func(name string) ([]byte, error) {
+	files := check.NewFiles(func(name string) ([]byte, error) {
 		return os.ReadFile(filepath.Join(dir, filepath.Base(strings.TrimPrefix(name, playbook.NamedScheme))))
 	})
-	_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits, Files: files, Now: reference.ExampleTime})
+	_, found := check.Validate(source.NewFile(name, []byte(text)), activities.Default(), check.Options{Limits: limits, Files: files, Now: reference.ExampleTime})
 	var codes []string
 	for _, one := range found {
 		codes = append(codes, one.Code)
@@ -102,7 +103,7 @@ func codesOf(dir, text string) []string {
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	r, dir := reference.New(activities.Default()), folder(t)
-	for _, code := range playbook.Codes() {
+	for _, code := range check.Codes() {
 		entry, found := r.Of(reference.OfCode, code.Code)
 		require.True(t, found, code.Code)
 		require.NotEqual(t, strings.TrimSuffix(entry.Doc, " "), entry.Doc+" ", code.Code)
@@ -249,4 +250,27 @@ func TestEverythingHasAnEntry(t *testing.T) {
 	require.Empty(t, r.Find("nothing.of.this"))
 	require.Equal(t, "retry.then.max_wait", r.Suggest("retry.then.max_wiat"))
 	require.Equal(t, "http", r.Suggest("htpp"))
+}
+
+// TestListingsAreExplained: whatever a listing names, an entry explains: names, the ends of names of fields, accepted
+// values and members.
+func TestListingsAreExplained(t *testing.T) {
+	t.Parallel()
+	r := reference.New(activities.Default())
+	for _, entry := range r.Entries() {
+		for _, word := range append(slices.Clone(entry.Words), entry.Name) {
+			assert.NotEmpty(t, r.Find(word), "%s of %s", word, entry.Name)
+		}
+		if _, end, nested := strings.Cut(entry.Name, "."); nested && (entry.Kind == reference.OfField || entry.Kind == reference.OfTestKey) {
+			assert.NotEmpty(t, r.Find(end), entry.Name)
+		}
+	}
+	for question, want := range map[string]string{
+		"csv.delimiter": "file.csv.delimiter", "upsert": "postgres.mode", "policies.NAME.then.collect": "retry.then.collect", "policies.api.when": "retry.when", "watermark": "incremental",
+	} {
+		found := r.Find(question)
+		require.NotEmpty(t, found, question)
+		require.True(t, slices.ContainsFunc(found, func(e reference.Entry) bool { return e.Name == want }), "%s: %s", question, found[0].Name)
+	}
+	require.Empty(t, r.Find("nothing_of_the_kind"))
 }

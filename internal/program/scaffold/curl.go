@@ -22,7 +22,17 @@ const maxCurl = 1 << 20
 // FromCurl reads a command line of curl, as people type it and as browsers copy it for bash. The error says what
 // cannot be read, and never a value of it.
 func FromCurl(line string) (*Description, error) {
-	words, err := curlWords(line)
+	d, err := readCurl(line, func(name string) string { return "$" + name })
+	if err != nil {
+		return nil, err
+	}
+	d.hide()
+	return d, nil
+}
+
+// readCurl reads the request of a line with all that is in it; variable gives what stands for a variable of the shell.
+func readCurl(line string, variable func(name string) string) (*Description, error) {
+	words, err := curlWords(line, variable)
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +45,11 @@ func FromCurl(line string) (*Description, error) {
 	if err := c.finish(); err != nil {
 		return nil, err
 	}
-	c.d.hide()
 	return c.d, nil
 }
 
-// curlWords are the arguments of the first curl of a script of a shell. Variables stay as they are written.
-func curlWords(line string) (words []string, err error) {
+// curlWords are the arguments of the first curl of a script of a shell.
+func curlWords(line string, variable func(name string) string) (words []string, err error) {
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	switch {
 	case len(line) > maxCurl:
@@ -67,7 +76,7 @@ func curlWords(line string) (words []string, err error) {
 		if name == "IFS" {
 			return ""
 		}
-		return "$" + name
+		return variable(name)
 	})}
 	for _, word := range found[1:] { // each is one word: nothing is split, and {1..9} stays as it is
 		literal, err := expand.Literal(config, word)

@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"reprise/internal/base/secrets"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 )
 
 // Description is a request as somebody has described it, and what is known of its answers. Once hide was called,
@@ -33,6 +35,9 @@ type Description struct {
 	login *login
 	// given are values that are passed with each run, since they must not be in a file.
 	given []string
+	// probed says that Answer is that of a probe, which had so many rows.
+	probed bool
+	rows   int
 	// known are the secrets that were taken out, which may be elsewhere as well.
 	known secrets.Masker
 }
@@ -81,7 +86,9 @@ func without(pairs []Pair, drop func(Pair) bool) []Pair {
 // login is how a request logs in, without the secret itself.
 type login struct {
 	name string // of the connection
-	form string // what it looks like
+	// below says that the connection has a path, below which the address is.
+	below bool
+	form  string // what it looks like
 }
 
 // isSecret reports whether a value must not get into a file.
@@ -89,15 +96,15 @@ func isSecret(name string, value any) bool {
 	text, isText := value.(string)
 	switch {
 	case !isText:
-		return value != nil && secrets.NamesCredential(name)
-	case secrets.IsToken(text), secrets.HasInside(text):
+		return value != nil && credential.Names(name)
+	case credential.IsToken(text), credential.HasInside(text):
 		return true
-	case secrets.NamesPage(name):
+	case credential.NamesPage(name):
 		return false
-	case secrets.NamesCredential(name):
+	case credential.Names(name):
 		return true
 	}
-	return secrets.NamesSecret(name) && secrets.LooksSecret(text)
+	return credential.MayName(name) && credential.Looks(text)
 }
 
 // browser are headers that browsers send by themselves, and those that the tool sets.
@@ -115,7 +122,7 @@ func (d *Description) hide() {
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
-	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
+	if d.Text != "" && (credential.HasInside(d.Text) || credential.Gives(d.Text) || d.known.Text(d.Text) != d.Text) {
 		d.Text, d.Body = "", d.pass("body", "text")
 	}
 	d.hidePath()
@@ -144,11 +151,7 @@ func (d *Description) learn(r *Request) {
 		d.learnValue(pair.Name, pair.Value)
 	}
 	d.learnValue("", r.Body)
-	for _, segment := range strings.Split(r.Path, "/") {
-		if isPathSecret(segment) {
-			d.known.Add(segment)
-		}
-	}
+	d.known.Add(d.pathSecrets(r.Path)...)
 }
 
 // learnValue adds the secrets of a value.
@@ -163,7 +166,7 @@ func (d *Description) learnValue(name string, value any) {
 			d.learnValue(name, item)
 		}
 	case string:
-		inside := secrets.Inside(of)
+		inside := credential.Inside(of)
 		d.known.Add(inside...)
 		if len(inside) == 0 && isSecret(name, of) {
 			d.known.Add(of)
@@ -177,7 +180,7 @@ func (d *Description) learnHeader(name, value string) {
 	switch name {
 	case "cookie":
 		for _, cookie := range strings.Split(value, ";") {
-			if _, text, _ := strings.Cut(cookie, "="); secrets.LooksSecret(strings.TrimSpace(text)) {
+			if _, text, _ := strings.Cut(cookie, "="); credential.Looks(strings.TrimSpace(text)) {
 				d.known.Add(strings.TrimSpace(text))
 			}
 		}
@@ -290,7 +293,7 @@ func (d *Description) headers() {
 
 // isLoginHeader reports whether a header is a secret.
 func isLoginHeader(header Pair) bool {
-	return header.Name == "authorization" || header.Name == "cookie" || playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value)
+	return header.Name == "authorization" || header.Name == "cookie" || credential.InHeader(header.Name) || isSecret(header.Name, header.Value)
 }
 
 // says reports whether the tool sends the content type by itself.
@@ -356,7 +359,7 @@ func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 
 // pass is the template of a value that each run is given.
 func (d *Description) pass(name, what string) template {
-	key := playbook.FreeName(nameOf(name, "secret"))
+	key := check.FreeName(nameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
 		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
@@ -388,21 +391,58 @@ func (d *Description) hideIn(value any, name string) any {
 	return value
 }
 
-// hidePath takes segments out of the path that can only be tokens.
+// hidePath takes segments out of the path that are secrets, or that may be some: the path up to the last of them is the connection's. An
+// address has to have something below that, and a connection that fetches tokens has no path: there each run is given them.
 func (d *Description) hidePath() {
-	segments := strings.Split(d.Path, "/")
+	suspects := d.pathSecrets(d.Path)
+	segments, end := strings.Split(d.Path, "/"), 0
+	var hidden []int
 	for i, segment := range segments {
-		if isPathSecret(segment) || d.known.Text(segment) != segment {
-			d.pass("path_token", "part of the path")
-			segments[i] = "{path_token}"
+		if slices.Contains(suspects, segment) || d.known.Text(segment) != segment {
+			hidden, end = append(hidden, i), i+1
 		}
+	}
+	if len(hidden) == 0 {
+		return
+	}
+	if d.beginBelow(segments[:end], hidden, segments[end:]) {
+		return
+	}
+	d.pass("path_token", "part of the path")
+	for _, i := range hidden {
+		segments[i] = "{path_token}"
 	}
 	d.Path = strings.Join(segments, "/")
 }
 
-// isPathSecret reports whether a segment of a path can only be a token.
-func isPathSecret(segment string) bool {
-	return secrets.IsToken(segment) || strings.HasPrefix(segment, "bot") && secrets.LooksSecret(segment) && len(segment) > 30
+// beginBelow has the connection keep the first segments of the path, with what is hidden there, where one can.
+func (d *Description) beginBelow(first []string, hidden []int, rest []string) bool {
+	_, host, _ := strings.Cut(d.host(), "://")
+	if strings.Join(rest, "") == "" || host == "" || !strings.HasSuffix(d.Base, host) || inPath.MatchString(strings.Join(first, "/")) {
+		return false
+	}
+	d.loginBy(d.host())
+	if !strings.HasSuffix(d.login.form, host) {
+		return false
+	}
+	kept := slices.Clone(first)
+	for _, i := range hidden {
+		kept[i] = "PATH_TOKEN"
+	}
+	d.login.form += strings.Join(kept, "/")
+	d.login.below = true
+	d.Path = "/" + strings.Join(rest, "/")
+	d.Notes = append(d.Notes, "a part of the path may be a secret and was left out: it is in the connection "+d.login.name+", below whose path the url of the playbook begins")
+	return true
+}
+
+// pathSecrets are the segments of a path of the API that may be secrets.
+func (d *Description) pathSecrets(path string) []string {
+	host := ""
+	if parsed, err := url.Parse(d.Base); err == nil {
+		host = parsed.Hostname()
+	}
+	return credential.PathSuspects(host, path)
 }
 
 // hidden is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
@@ -412,7 +452,7 @@ func hidden(value any) any {
 	case map[string]any:
 		shown := make(map[string]any, len(of))
 		for _, key := range playbook.SortedKeys(of) {
-			name := secrets.WithoutInside(key)
+			name := credential.WithoutInside(key)
 			switch member := of[key].(type) {
 			case string:
 				shown[name] = hiddenText(key, member)
@@ -436,7 +476,7 @@ func hidden(value any) any {
 // hiddenText is a text of an answer without secrets, and not too long.
 func hiddenText(name, text string) string {
 	const mostText = 200
-	if shown := secrets.WithoutInside(text); shown != text {
+	if shown := credential.WithoutInside(text); shown != text {
 		text = shown
 	} else if text != "" && isSecret(name, text) {
 		return secrets.Stars

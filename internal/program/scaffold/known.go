@@ -28,6 +28,8 @@ var services = []service{
 	{host: "api.hubapi.com", answer: `{"results": [{"id": "1"}], "paging": {"next": {"after": "2"}}}`, accepts: []string{"limit", "after"}},
 	{host: "api.notion.com", answer: `{"results": [{"id": "1"}], "has_more": false, "next_cursor": null}`, accepts: []string{"page_size", "start_cursor"}},
 	{host: "slack.com", answer: `{"ok": true, "items": [{"id": "1"}], "response_metadata": {"next_cursor": "x"}}`, accepts: []string{"limit", "cursor"}, path: ".list"},
+	{host: ".zendesk.com", answer: `{"RESOURCE": [{"id": 1}], "after_cursor": "x", "after_url": "https://x", "end_of_stream": false}`, path: "/cursor"},
+	{host: ".zendesk.com", answer: `{"RESOURCE": [{"id": 1}], "next_page": "https://x", "end_time": 1, "end_of_stream": false}`, path: "/incremental/"},
 	{host: ".zendesk.com", answer: `{"RESOURCE": [{"id": 1}], "meta": {"has_more": false, "after_cursor": "x"}, "links": {"next": "https://x"}}`, accepts: []string{"page[size]", "page[after]"}},
 	{host: "api.fda.gov", answer: `{"meta": {"results": {"skip": 0, "limit": 1, "total": 1}}, "results": [{"id": "1"}]}`, accepts: []string{"skip", "limit"}, path: "/label"},
 	{host: "api.fda.gov", answer: `{"meta": {"results": {"skip": 0, "limit": 1, "total": 1}}, "results": [{"name": "x"}]}`, accepts: []string{"skip", "limit"}},
@@ -56,6 +58,9 @@ func (w *writer) know() {
 	}
 	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
 	last := segments[len(segments)-1]
+	if strings.TrimSuffix(last, ".json") == "cursor" && len(segments) > 1 { // an export of what is named before
+		last = segments[len(segments)-2]
+	}
 	for _, one := range services {
 		if !strings.HasSuffix("."+parsed.Hostname(), "."+strings.TrimPrefix(one.host, ".")) || !strings.Contains(w.of.Path, one.path) || !w.lists(last, one) {
 			continue
@@ -64,7 +69,7 @@ func (w *writer) know() {
 		for _, name := range one.accepts {
 			w.of.Accepts = append(w.of.Accepts, Pair{name, nil})
 		}
-		w.made.Notes = append(w.made.Notes, "how it pages is what is known of "+strings.TrimPrefix(one.host, ".")+"; starter try shows what it answers")
+		w.suppose("how it pages is what is known of " + strings.TrimPrefix(one.host, "."))
 		return
 	}
 	w.guess()
@@ -93,16 +98,36 @@ func resourceOf(segment string) string {
 	return strings.ToLower(segment)
 }
 
-// guess supposes where rows are of a request whose parameters number pages or rows.
+// guess supposes where rows are of a request whose parameters number pages or rows, or say how many rows are wanted. Where only that is
+// known it supposes an offset: an API that pages otherwise answers the first page again, which is an error.
 func (w *writer) guess() {
 	f := newFinder(w.of)
-	for _, names := range [][]string{pageParams, offsetParams} {
-		if name, _ := f.param(names); name != "" && w.of.Method == "GET" {
-			w.of.Answer = &Response{Body: decoded(`{"data": [{"id": 1}]}`)}
-			w.made.Notes = append(w.made.Notes, "what the API answers is not known: the playbook expects its rows in data; starter try shows where they are")
-			return
+	for _, names := range [][]string{pageParams, offsetParams, guessedSizes} {
+		name, _ := f.param(names)
+		if name == "" || w.of.Method != "GET" {
+			continue
 		}
+		w.of.Answer = &Response{Body: decoded(`{"data": [{"id": 1}]}`)}
+		w.suppose("what the API answers is not known, and its rows are expected in data")
+		if cursor, _ := f.param(cursorParams); slices.Contains(guessedSizes, plain(name)) && cursor == "" {
+			w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
+			w.suppose("nothing says how the API pages, and the playbook counts rows in offset")
+		}
+		return
 	}
+}
+
+// guessedSizes are names of parameters that say how many rows are wanted, and hardly anything else.
+var guessedSizes = []string{"limit", "perpage", "pagesize", "maxresults", "pagelimit", "resultsperpage", "itemsperpage"}
+
+// suppose notes a guess, in the file and in the output.
+func (w *writer) suppose(guess string) {
+	w.guesses = append(w.guesses, guess)
+	how := "; starter try shows what it answers, and --probe asks it"
+	if w.of.probed {
+		how = "; starter try shows what it answers"
+	}
+	w.made.Notes = append(w.made.Notes, "a guess: "+guess+how)
 }
 
 // queried supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it is.

@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,10 +39,10 @@ var (
 // Names of members of answers, by what they say.
 var (
 	moreMembers  = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "truncated", "moreresults"}
-	lastMembers  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords"}
+	lastMembers  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"}
 	totalMembers = []string{"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements", "totalsize", "numfound", "totalhits", "count", "totalrows", "recordcount"}
 	pagesMembers = []string{"totalpages", "pagecount", "lastpage", "numpages", "numberofpages", "pages", "maxpage"}
-	urlMembers   = []string{"next", "nextpage", "nextpageurl", "nexturl", "nextlink", "nexthref", "odatanextlink", "nextrecordsurl", "nextpagelink", "nextpageuri", "nextpagepath"}
+	urlMembers   = []string{"next", "nextpage", "nextpageurl", "nexturl", "nextlink", "nexthref", "odatanextlink", "nextrecordsurl", "nextpagelink", "nextpageuri", "nextpagepath", "afterurl"}
 	markMembers  = []string{
 		"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "nextpagecursor", "endcursor", "aftercursor", "paginationtoken", "cursor", "scrollid", "bookmark", "nextmarker",
 		"marker", "after", "next", "nextpage", "continue", "continuation", "pagetoken", "nextafter", "offset",
@@ -67,6 +66,8 @@ type paging struct {
 	sent map[string]any
 	// sized says that a page that is not full is the last one, so that the number of rows has to be known.
 	sized bool
+	// guess says what of it is a guess, "" for nothing.
+	guess string
 }
 
 // says adds what a member of an answer is where that leads on, and where it does not.
@@ -201,6 +202,7 @@ func (f *finder) address() (paging, bool) {
 		text := expressionOf("response", one.path)
 		p := paging{style: StyleLink, when: text, url: "{{ " + text + " }}"}
 		p.says(one.path, f.nextAddress(), nil)
+		f.untilEnd(&p)
 		return p, true
 	}
 	return paging{}, false
@@ -227,8 +229,14 @@ func (f *finder) mark() (paging, bool) {
 	if !ok || found.name() == "offset" && f.cursorParam(found) == "" {
 		return paging{}, false
 	}
-	param := cmp.Or(f.cursorParam(found), guessedParam(found.path[len(found.path)-1]))
-	return f.marked(found.path, param), true
+	param := f.cursorParam(found)
+	if param != "" {
+		return f.marked(found.path, param), true
+	}
+	param = guessedParam(found.path[len(found.path)-1])
+	p := f.marked(found.path, param)
+	p.guess = "the parameter " + param + " for what the answer has in " + strings.Join(found.path, ".")
+	return p, true
 }
 
 // marked is paging by a member whose value the next request sends as a parameter.
@@ -239,9 +247,19 @@ func (f *finder) marked(path []string, param string) paging {
 	if more, has := f.member(moreMembers, isBool); has {
 		p.when = expressionOf("response", more.path)
 		p.says(more.path, true, false)
+	} else {
+		f.untilEnd(&p)
 	}
 	f.send(&p, param, template("{{ "+text+" }}"), "mark-2")
 	return p
+}
+
+// untilEnd has pages end where the answer says that it is the last, as what leads on may be there all the same.
+func (f *finder) untilEnd(p *paging) {
+	if last, has := f.member(lastMembers, isBool); has {
+		p.when = "not " + expressionOf("response", last.path) + " and " + p.when
+		p.says(last.path, false, true)
+	}
 }
 
 // send has the next request send a parameter; sent is its value in a test.
@@ -400,9 +418,11 @@ func (f *finder) ends(p *paging) {
 	}
 	if f.size != "" {
 		p.sized, p.when = true, "len("+rows+") == page_size"
+		p.guess = "a page that is not full is the last one"
 		return
 	}
 	p.when = "len(" + rows + ") > 0"
+	p.guess = "a page without rows is the last one"
 	p.last = []answerMember{{f.rows, []any{}}}
 }
 

@@ -13,7 +13,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/scaffold"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -24,7 +24,7 @@ func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *
 	made, err := scaffold.Make(of, options)
 	require.NoError(t, err)
 	file := source.NewFile(made.Name+".yaml", made.Playbook)
-	_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	_, found := check.Validate(file, activities.Default(), check.Options{})
 	require.Empty(t, found, "%s\n%s", file.FormatAll(found), made.Playbook)
 	shown := string(made.Playbook) + string(made.Test) + strings.Join(made.Notes, "\n")
 	require.NotContains(t, shown, "SECRET", "a secret got into a file")
@@ -266,7 +266,7 @@ func valid(t *testing.T, of *scaffold.Description) {
 	made, err := scaffold.Make(of, scaffold.Options{})
 	require.NoError(t, err)
 	file := source.NewFile("made.yaml", made.Playbook)
-	_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	_, found := check.Validate(file, activities.Default(), check.Options{})
 	require.Empty(t, found.Errors(), "%s\n%s", file.FormatAll(found), made.Playbook)
 }
 

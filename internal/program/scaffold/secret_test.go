@@ -36,6 +36,10 @@ func TestCurlSecrets(t *testing.T) {
 		"options with values":        `curl --pass SECRETpw1 --key k.pem --tlspassword SECRETpw2 --login-options AUTH=SECRET --curves X25519 https://api.test/x`,
 		"header with a strange name": `curl https://api.test/x -H 'X-Shop-Secret-Thing: SECRETa1b2c3d4'`,
 		"dollar quotes":              `curl https://api.test/x --data-raw $'{"password":"SECRET\'a1b2"}'`,
+		"webhook of Slack":           `curl https://hooks.slack.com/services/T0SECRET1/B0SECRET1/aSECRETb3c4d5e6f7g8h9i0 -d '{"text": "hi"}'`,
+		"webhook of Discord":         `curl https://discord.com/api/webhooks/1234567890/abSECRET-1_xyz -d '{"content": "hi"}'`,
+		"a key in hex":               `curl -H 'x: SECRET' -H 'x-api-key: SECRETa1' https://api.test/4711471147114711471147114711471a`,
+		"letters and digits":         `curl https://api.test/u/Zx7Kd9SECRET3jdLd83jdKs0qP/rows`,
 		"several lines":              "curl 'https://api.test/x' \\\n  -X 'POST' \\\n  -H 'Cookie: SECRETa=SECRETb' \\\n  --data-raw 'csrf_token=SECRETa1&q=1' \\\n  --compressed",
 		"cmd of Windows":             "curl ^\"https://api.test/x?api_key=SECRETa1b2^&page=1^\" ^\r\n  -H ^\"accept: application/json^\" ^\r\n  -b ^\"sid=SECRETc3^\" ^\r\n  --data-raw ^\"^{^\\^\"token^\\^\":^\\^\"SECRETd4e5^\\^\"^}^\" ^\r\n  --compressed",
 	} {
@@ -46,6 +50,32 @@ func TestCurlSecrets(t *testing.T) {
 			made := checked(t, of, scaffold.Options{Name: "rows"})
 			require.NotContains(t, string(made.Playbook)+string(made.Test), "4711")
 		})
+	}
+}
+
+// TestSecretsInPaths: what may be a secret in a path is the connection's, below which the address is; the last part of a path is given to
+// each run, as an address has to have one.
+func TestSecretsInPaths(t *testing.T) {
+	t.Parallel()
+	const secret = "Zx7Kd9SECRET3jdLd83jdKs0qP"
+	for line, want := range map[string][]string{
+		"curl https://api.test/u/" + secret + "/rows":                                 {"url: rows", "https://api.test/u/PATH_TOKEN"},
+		"curl https://api.test/u/" + secret + "/v1/" + secret + "/rows/7":             {"url: rows/7", "https://api.test/u/PATH_TOKEN/v1/PATH_TOKEN"},
+		"curl -u me:pw https://api.test/u/" + secret + "/rows":                        {"url: rows", "https://USER:PASSWORD@api.test/u/PATH_TOKEN"},
+		"curl -H 'Authorization: Bearer a1b2' https://api.test/u/" + secret + "/rows": {"url: rows", "bearer:TOKEN@https://api.test/u/PATH_TOKEN"},
+		"curl https://api.test/u/" + secret:                                           {"{{ api }}/u/{{ path_token }}", ""},
+	} {
+		of, err := scaffold.FromCurl(line)
+		require.NoError(t, err)
+		made := checked(t, of, scaffold.Options{Name: "rows"})
+		require.Contains(t, strings.ReplaceAll(string(made.Playbook), `"`, ""), want[0], line)
+		if want[1] == "" {
+			require.Empty(t, made.Connections)
+			continue
+		}
+		require.Equal(t, want[1], made.Connections[0].Form, line)
+		require.NotContains(t, string(made.Playbook), "path_token")
+		require.NotContains(t, string(made.Playbook), "api:")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/yamltree"
 )
 
@@ -28,6 +29,7 @@ type writer struct {
 	elements      []any
 	table         string // for the rows
 	loads         bool   // rows go to warehouse
+	guesses       []string
 }
 
 // plan decides how the request pages, what it loops over, and what its rows are called.
@@ -47,12 +49,16 @@ func (w *writer) plan() {
 			w.assume()
 		}
 	}
+	w.probed()
 	w.made.Style = w.paging.style
+	if w.paging.guess != "" {
+		w.suppose(w.paging.guess)
+	}
 	w.planLoop()
 	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
-	last := segments[len(segments)-1]
-	if n := len(segments); strings.HasPrefix(last, "{") && n > 1 {
-		last = segments[n-2]
+	last := segments[0]
+	if named := slices.DeleteFunc(slices.Clone(segments), func(segment string) bool { return strings.HasPrefix(segment, "{") }); len(named) > 0 {
+		last = named[len(named)-1]
 	}
 	if n := len(w.found.rows); n > 0 && !slices.Contains(usualRows, plain(w.found.rows[n-1])) {
 		last = w.found.rows[n-1]
@@ -87,7 +93,7 @@ func (w *writer) assume() {
 		},
 	}[w.Style]
 	w.paging, _ = look()
-	w.made.Notes = append(w.made.Notes, "the names of parameters and members are those that this style usually has; starter try shows what the API answers")
+	w.suppose("the names of parameters and members are those that this style usually has")
 }
 
 // merge is an answer with what another one has beside its rows.
@@ -128,8 +134,8 @@ func (w *writer) planLoop() {
 	if w.Each == "" {
 		return
 	}
-	w.element = playbook.FreeName(w.Each)
-	w.list = playbook.FreeName(w.element + "s")
+	w.element = check.FreeName(w.Each)
+	w.list = check.FreeName(w.element + "s")
 	segments := strings.Split(w.of.Path, "/")
 	place := slices.IndexFunc(segments, func(segment string) bool { return segment == "{"+w.Each+"}" })
 	if place < 0 {
@@ -203,7 +209,9 @@ func (w *writer) comment() string {
 // workload has what differs between runs.
 func (w *writer) workload() *yaml.Node {
 	workload := mapping()
-	add(workload, "api", recording.Text(w.of.Base))
+	if !w.isBelow() {
+		add(workload, "api", recording.Text(w.of.Base))
+	}
 	for _, name := range w.places() {
 		add(workload, name, recording.Text("1"))
 	}
@@ -244,12 +252,15 @@ func (w *writer) places() (names []string) {
 }
 
 // placeName is the key of workload for a place of the path.
-func (w *writer) placeName(name string) string { return playbook.FreeName(nameOf(name, "id")) }
+func (w *writer) placeName(name string) string { return check.FreeName(nameOf(name, "id")) }
 
 // url is the address as a template.
 func (w *writer) url() string {
-	path := escaped(w.of.Path)
-	return "{{ api }}" + inPath.ReplaceAllStringFunc(path, func(place string) string {
+	path, begin := escaped(w.of.Path), "{{ api }}"
+	if w.isBelow() {
+		path, begin = strings.TrimPrefix(path, "/"), ""
+	}
+	return begin + inPath.ReplaceAllStringFunc(path, func(place string) string {
 		name := strings.Trim(place, "{}")
 		if name == w.element {
 			return "{{ " + name + " }}"
@@ -257,6 +268,9 @@ func (w *writer) url() string {
 		return "{{ " + w.placeName(name) + " }}"
 	})
 }
+
+// isBelow reports whether the address is below the path of its connection.
+func (w *writer) isBelow() bool { return w.of.login != nil && w.of.login.below }
 
 // steps are those of the playbook.
 func (w *writer) steps() *yaml.Node {
@@ -399,7 +413,11 @@ func (w *writer) policies() *yaml.Node {
 	case collectable(w.found.rows):
 		add(then, "collect", flow("path", recording.Text(strings.Join(w.found.rows, "."))))
 	}
-	list.Content = append(list.Content, policy("There is more: the next page.", w.paging.when, then))
+	comment := "There is more: the next page."
+	for _, guess := range w.guesses {
+		comment += "\nA guess: " + guess + "."
+	}
+	list.Content = append(list.Content, policy(comment, w.paging.when, then))
 	return list
 }
 

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/program/schema"
 	"reprise/internal/test/docs"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -92,7 +93,7 @@ func TestSchemaAgrees(t *testing.T) {
 	made := compiled(t)
 	valid, invalid, refused := 0, 0, 0
 	for name, text := range books(t) {
-		_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{})
+		_, found := check.Validate(source.NewFile(name, []byte(text)), activities.Default(), check.Options{})
 		value, is := plain(text)
 		switch {
 		case !is:
@@ -119,7 +120,7 @@ func FuzzSchema(f *testing.F) {
 	}
 	made := compiled(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		_, found := playbook.Validate(source.NewFile("fuzz.yaml", []byte(text)), activities.Default(), playbook.CheckOptions{})
+		_, found := check.Validate(source.NewFile("fuzz.yaml", []byte(text)), activities.Default(), check.Options{})
 		if value, is := plain(text); is && !found.HasErrors() {
 			require.NoError(t, made.Validate(value))
 		}

@@ -26,7 +26,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var (
@@ -59,12 +59,14 @@ type page struct {
 	Heading            template.HTML // of a question; "" is the title
 	// Step is the name of the step, "" where nothing is shown of the attempt; empty
 	// ones of the others are not shown.
-	Run, Step, Index, Since, Until string
-	Answer, By, At                 string // of an attempt that has its answer
-	Asks                           bool   // it has none yet
-	Message                        template.HTML
-	Fields                         []pageField
-	Options                        []string
+	Run, Step, Index, Since string
+	// Deadline says what happens without an answer, and when; "" where nothing does.
+	Deadline       string
+	Answer, By, At string // of an attempt that has its answer
+	Asks           bool   // it has none yet
+	Message        template.HTML
+	Fields         []pageField
+	Options        []string
 }
 
 // Style is the style of every page.
@@ -90,20 +92,26 @@ func (p page) answer(status int) (answer, error) {
 // openAttempt is an attempt of which somebody has the token.
 type openAttempt struct {
 	address callback.Address
-	workflows.AttemptDetails
+	protocol.AttemptDetails
 }
 
 // pageHandler answers a request for a page. typed is the form that was posted.
 type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (answer, error)
 
-// pageOf are the routes of the page: their refusals are pages too, except of what is
-// not there.
+// noSuchLink is for people who have come with a link that leads nowhere.
+const noSuchLink = "Some of the link may be missing: programs for mail break long ones into two lines. Copy all of it, or ask whoever sent it " +
+	"to send it again."
+
+// pageOf are the routes of the page: their refusals are pages too.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.approval(w, r, handle)
 		var reply *Problem
-		if err == nil || errors.As(err, &reply) && reply.Status == http.StatusNotFound {
-			return given, err
+		if err == nil {
+			return given, nil
+		}
+		if errors.As(err, &reply) && reply.Status == http.StatusNotFound {
+			return page{Title: "This link does not work", Fault: noSuchLink}.answer(http.StatusNotFound)
 		}
 		reply = problemOf(err)
 		if reply.Status >= http.StatusInternalServerError {
@@ -160,9 +168,9 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 	defer cancel()
 	found, workflowID := openAttempt{address: address}, address.Workflow
 	for range answers.MostFollowed {
-		value, err := s.Client.QueryWorkflow(limited, workflowID, "", workflows.AttemptDetailsQuery, address.To)
+		value, err := s.Client.QueryWorkflow(limited, workflowID, "", protocol.AttemptDetailsQuery, address.To)
 		if err == nil {
-			found.AttemptDetails = workflows.AttemptDetails{}
+			found.AttemptDetails = protocol.AttemptDetails{}
 			err = value.Get(&found.AttemptDetails)
 		}
 		switch {
@@ -203,7 +211,8 @@ func (a openAttempt) page() (page, error) {
 	switch {
 	case a.Awaiting != nil:
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
-		shown.Since, shown.Until = moment(a.Awaiting.Since), moment(a.Awaiting.Until)
+		shown.Since = moment(a.Awaiting.Since)
+		shown.Deadline = Deadline(a.Awaiting.Approval, a.Awaiting.Until, time.Now())
 		var err error
 		shown.Heading, shown.Message, err = Question(a.Awaiting.Approval)
 		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), mostTitle),
@@ -224,6 +233,40 @@ func moment(at time.Time) string {
 		return ""
 	}
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// Deadline says what happens unless somebody answers in time: "If nobody answers by Mon 30 Nov, 09:00 UTC (in 14h00m):
+// rejected". It is "" where an attempt awaits its answer without an end.
+func Deadline(approval *playbook.Approval, until, now time.Time) string {
+	if until.IsZero() {
+		return ""
+	}
+	outcome := "the step fails"
+	switch option := approval.OnTimeout; option {
+	case "":
+	case playbook.OptionReject:
+		outcome = "rejected"
+	case playbook.OptionApprove:
+		outcome = "approved"
+	default:
+		outcome = "the answer is “" + Readable(option) + "”"
+	}
+	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), in(until.Sub(now)), outcome)
+}
+
+// in is in how long something is, in words.
+func in(left time.Duration) string {
+	switch {
+	case left <= 0:
+		return "now"
+	case left < time.Minute:
+		return "in less than a minute"
+	case left < time.Hour:
+		return fmt.Sprintf("in %d min", int(left.Minutes()))
+	case left < 48*time.Hour:
+		return fmt.Sprintf("in %dh", int(left.Round(time.Hour).Hours()))
+	}
+	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
 // mostTitle bounds the title of a page, in letters.

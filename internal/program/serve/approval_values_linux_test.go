@@ -11,7 +11,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // payment asks with values of others in every place that Markdown has.
@@ -116,7 +116,7 @@ func TestValuesCannotHideTheAuthorsWords(t *testing.T) {
 		}
 		id := strings.NewReplacer(" ", "-", "'", "", "<", "", ">", "").Replace(name)
 		_, err := a.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: a.queue + "-" + id, TaskQueue: a.queue},
-			workflows.PlaybookWorkflowName, workflows.Input{Name: "payment.yaml", Source: payment, Workload: expression.Of(map[string]any{
+			protocol.PlaybookWorkflowName, protocol.Input{Name: "payment.yaml", Source: payment, Workload: expression.Of(map[string]any{
 				"other": a.other, "amount": amount, "name": value, "link": link,
 			})})
 		require.NoError(t, err)

@@ -61,7 +61,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		says       string
 	}{
 		"no JSON":         {asJSON, `{"a": }`, 400, "the body: not JSON"},
-		"two values":      {asJSON, `{} {}`, 400, "more text behind the value"},
+		"two values":      {asJSON, `{} {}`, 400, "more text after the value"},
 		"no object":       {asJSON, `[1]`, 400, "must be a JSON object, not a list"},
 		"null":            {asJSON, `null`, 400, "must be a JSON object"},
 		"a key twice":     {asJSON, `{"a": 1, "a": 2}`, 400, "occurs twice"},

@@ -1,15 +1,10 @@
 package serve
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
 	"mime"
 	"net/http"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"reprise/interpreter/expression"
 )
@@ -36,17 +31,8 @@ func readJSON(body []byte) (any, error) {
 	if !utf8.Valid(body) {
 		return nil, badRequest("the body is not UTF-8")
 	}
-	value, err := expression.Decode(body)
+	value, err := expression.DecodeExact(body)
 	if err != nil {
-		return nil, badRequest("the body: %v", err)
-	}
-	decoder := jsontext.NewDecoder(bytes.NewReader(body))
-	_, err = decoder.ReadValue()
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return nil, badRequest("the key %q occurs twice in the body, at %s", syntax.JSONPointer.LastToken(), cmp.Or(syntax.JSONPointer.Parent(), "/"))
-	case err != nil:
 		return nil, badRequest("the body: %v", err)
 	}
 	return value, nil

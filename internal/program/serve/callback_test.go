@@ -24,7 +24,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // asking is a world with a system that is asked by webhooks and answers through the
@@ -90,7 +90,7 @@ func (a *asking) work() {
 func (a *asking) ask(id, source string) (client.WorkflowRun, string) {
 	a.t.Helper()
 	run, err := a.env.Client().ExecuteWorkflow(a.t.Context(), client.StartWorkflowOptions{ID: a.queue + "-" + id, TaskQueue: a.queue},
-		workflows.PlaybookWorkflowName, workflows.Input{
+		protocol.PlaybookWorkflowName, protocol.Input{
 			Name: "webhook.yaml", Source: source, Workload: expression.Of(map[string]any{"other": a.other}),
 		})
 	require.NoError(a.t, err)
@@ -122,7 +122,7 @@ func (a *asking) callback(token, verb, body string) reply {
 	return a.world.ask(http.MethodPost, "/v1/callbacks/"+token+"/"+verb, "", strings.NewReader(body), "Content-Type", "application/json")
 }
 
-func (a *asking) ends(run client.WorkflowRun) workflows.Result {
+func (a *asking) ends(run client.WorkflowRun) protocol.Result {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
 	defer cancel()
@@ -259,7 +259,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		{"complete", `{"result": }`, 400, "not JSON"},
 		{"complete", `{"option": 1}`, 400, "option must be text"},
 		{"complete", `{"form": []}`, 400, "form must be a map"},
-		{"complete", `{"option": "approve"}`, 422, "requests no approval"},
+		{"complete", `{"option": "approve"}`, 422, "does not ask for an approval"},
 		{"complete", strings.Repeat(" ", serve.MaxBody+1), 413, "1048576"},
 		{"fail", ``, 400, "fail needs a message"},
 		{"fail", `{"message": ""}`, 400, "fail needs a message"},

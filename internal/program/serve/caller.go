@@ -49,8 +49,8 @@ func (c *caller) may(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
-// Callers are those of a file. Changes in the file count from the next request on. They
-// are safe for concurrent use; nil has none.
+// Callers are those of a file. Changes in the file count from the next request on; while it is gone or cannot be
+// read, there are none. They are safe for concurrent use; nil has none.
 type Callers struct {
 	path string
 
@@ -84,10 +84,16 @@ func OpenCallers(path string) (*Callers, error) {
 	return c, c.refresh()
 }
 
-// refresh reads the file again if it has changed.
-func (c *Callers) refresh() error {
+// refresh reads the file again if it has changed. Where it cannot be read nobody is a caller: who was taken out of it
+// must not get in because of a mistake elsewhere in it.
+func (c *Callers) refresh() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		if err != nil {
+			c.read, c.callers = fileState{}, nil
+		}
+	}()
 	state, err := stateOf(c.path)
 	if err != nil {
 		return fmt.Errorf("read the callers: %w", err)
@@ -132,16 +138,18 @@ func (c *Callers) find(token string) *caller {
 }
 
 // Holder is the name and the role of who has a token, "" and RoleNone for nobody. The file is
-// read again if it has changed; while it cannot be read, those of before count.
-func (c *Callers) Holder(token string) (name string, role Role) {
+// read again if it has changed; while it cannot be read, nobody has one.
+func (c *Callers) Holder(token string) (name string, role Role, err error) {
 	if c == nil {
-		return "", RoleNone
+		return "", RoleNone, nil
 	}
-	_ = c.refresh()
+	if err := c.refresh(); err != nil {
+		return "", RoleNone, err
+	}
 	if found := c.find(token); found != nil {
-		return found.name, found.role
+		return found.name, found.role, nil
 	}
-	return "", RoleNone
+	return "", RoleNone, nil
 }
 
 // bearer is the token of a request; has says that it comes with one.

@@ -30,7 +30,7 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var patience = testenv.Within(time.Minute)
@@ -158,8 +158,8 @@ func (w *world) begin(ctx context.Context, order serve.Order) (serve.Begun, erro
 	run, err := w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: order.WorkflowID, TaskQueue: w.queue, Memo: order.Memo, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-	}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: order.File, Source: string(order.Source), Workload: expression.Of(order.Workload)})
+	}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: order.File, Source: string(order.Source), Workload: expression.Of(order.Workload)})
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}

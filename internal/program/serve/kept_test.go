@@ -19,7 +19,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // signalled counts the signals in the history of a workflow.
@@ -196,8 +196,8 @@ func (f fullClient) DescribeWorkflowExecution(
 // crowd starts a run whose one child awaits many answers.
 func (a *asking) crowd(many int) client.WorkflowRun {
 	a.t.Helper()
-	run, err := a.env.Client().ExecuteWorkflow(a.t.Context(), client.StartWorkflowOptions{ID: a.queue, TaskQueue: a.queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{
+	run, err := a.env.Client().ExecuteWorkflow(a.t.Context(), client.StartWorkflowOptions{ID: a.queue, TaskQueue: a.queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{
 			Name: "crowd.yaml", Source: strings.ReplaceAll(crowd, "BATCH", fmt.Sprint(many)),
 			Workload: expression.Of(map[string]any{"other": a.other, "size": many}),
 		})
@@ -207,8 +207,8 @@ func (a *asking) crowd(many int) client.WorkflowRun {
 
 // waiting is what the first step of a run waits for.
 func (a *asking) waiting(id string) string {
-	value, err := a.env.Client().QueryWorkflow(a.t.Context(), id, "", workflows.ProgressQuery)
-	var progress workflows.Progress
+	value, err := a.env.Client().QueryWorkflow(a.t.Context(), id, "", protocol.ProgressQuery)
+	var progress protocol.Progress
 	if err != nil || value.Get(&progress) != nil || len(progress.Steps) == 0 {
 		return ""
 	}

@@ -21,7 +21,7 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // callersFlag is how many answer at once; the short form has few.
@@ -244,8 +244,8 @@ func TestAnswersThatDoNotWait(t *testing.T) {
 	a := newAsking(t, func(o *serve.Options) { stuck.Client, o.Client = o.Client, stuck })
 	a.told = make(chan map[string]any, callers)
 	stuck.workflowID = a.queue
-	run, err := a.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: a.queue, TaskQueue: a.queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{
+	run, err := a.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: a.queue, TaskQueue: a.queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{
 			Name: "crowd.yaml", Source: strings.ReplaceAll(crowd, "BATCH", fmt.Sprint(callers)),
 			Workload: expression.Of(map[string]any{"other": a.other, "size": callers}),
 		})

@@ -9,10 +9,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
@@ -57,6 +59,25 @@ func Question(approval *playbook.Approval) (title, message template.HTML, err er
 	}
 	return title, template.HTML(filled.fill(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
 }
+
+// Title is what an approval asks in a line of text, without marks of Markdown: its heading, else its first paragraph; "" for
+// neither.
+func Title(approval *playbook.Approval) string {
+	title, message, err := Question(approval)
+	if err != nil {
+		return ""
+	}
+	if title == "" {
+		if first := firstParagraph.FindStringSubmatch(string(message)); first != nil {
+			title = template.HTML(first[1]) //nolint:gosec // it becomes text
+		}
+	}
+	isSpace := func(letter rune) bool { return strings.ContainsRune(" \n\t\r", letter) } // others keep figures together
+	return source.Shorten(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), mostTitle)
+}
+
+// firstParagraph is a paragraph with which a rendered message begins.
+var firstParagraph = regexp.MustCompile(`(?s)^<p>(.*?)</p>`)
 
 // firstHeading is a heading with which a rendered message begins.
 var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
@@ -128,9 +149,16 @@ func (s *standIns) value(standIn string) string {
 // fill puts values into a page, in which stand-ins are nowhere but in texts.
 func (s *standIns) fill(page string) string {
 	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
-		return `<bdi class="value">` + template.HTMLEscapeString(Readable(s.value(found))) + "</bdi>"
+		value := Readable(s.value(found))
+		if isFigure.MatchString(value) {
+			value = strings.ReplaceAll(value, " ", "\u00a0")
+		}
+		return `<bdi class="value">` + template.HTMLEscapeString(value) + "</bdi>"
 	})
 }
+
+// isFigure is a number as people write it, with its unit or currency: it stays in one line.
+var isFigure = regexp.MustCompile(`^[-+−]?(\p{Sc}|[A-Z]{3})?\s?\d[\d.,'’\s]{0,40}\s?(%|\p{Sc}|\pL{1,4})?$`)
 
 // address fills an address. A value is all of it, or a part that changes nothing else
 // of it: there it is escaped. ofData says that a value decides where the address leads.
@@ -189,6 +217,10 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 			node.Info = nil // nothing here colours code, and a class may mean something to the page
 		case *ast.Link, *ast.AutoLink:
 			links = append(links, node)
+		case *tables.TableCell:
+			if text := cellText(node, reader.Source()); utf8.RuneCountInString(text) <= mostInOneLine && !filled.pattern.MatchString(text) {
+				node.SetAttributeString("class", []byte("short"))
+			}
 		case *ast.Image:
 			wild = append(wild, node)
 		}
@@ -200,6 +232,21 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 	for _, node := range slices.Backward(links) {
 		filled.link(node, reader.Source())
 	}
+}
+
+// mostInOneLine is how many letters of the author's a cell has at most that stays in one line: numbers and dates do.
+const mostInOneLine = 30
+
+// cellText is the text of a cell.
+func cellText(cell *tables.TableCell, markdown []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(cell, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if text, isText := node.(*ast.Text); isText && entering {
+			b.Write(text.Segment.Value(markdown))
+		}
+		return ast.WalkContinue, nil
+	})
+	return b.String()
 }
 
 // link fills the address of a link, and takes a link away that must not be there.

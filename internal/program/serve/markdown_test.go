@@ -39,6 +39,7 @@ func TestMessageShowsMarkdownOfTheAuthorAlone(t *testing.T) {
 		{asksWith("", "# 5", ""), "<p>" + value("# 5") + "</p>"},
 		{asksWith("`", "`5", "`"), "<p><code>" + value("`5") + "</code></p>"},
 		{asksWith("zqv zqvaaaa ", "5"), "<p>zqv zqvaaaa " + value("5") + "</p>"},
+		{asksWith("", "1 234,50 EUR", ""), "<p>" + value("1\u00a0234,50\u00a0EUR") + "</p>"}, // a figure stays in one line
 		{asksWith("[here](", "https://a.example/?b&c", ")."), "<p>" + link("https://a.example/?b&amp;c", "here") + " (" + value("https://a.example/?b&amp;c") + ").</p>"},
 		{asksWith("[here](", "javascript:alert(1)", ")."), "<p>here.</p>"},
 		{asksWith("[here](", "https://a.example/\u202e", ")."), "<p>here.</p>"},

@@ -17,7 +17,7 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // countingClient counts the updates that it sends, and keeps what they report.
@@ -89,8 +89,8 @@ func TestTheLastProgressArrives(t *testing.T) {
 				a.world.stop()
 			}
 			require.Eventually(t, func() bool {
-				var asked workflows.AttemptDetails
-				value, err := a.env.Client().QueryWorkflow(t.Context(), address.Workflow, "", workflows.AttemptDetailsQuery, address.To)
+				var asked protocol.AttemptDetails
+				value, err := a.env.Client().QueryWorkflow(t.Context(), address.Workflow, "", protocol.AttemptDetailsQuery, address.To)
 				return err == nil && value.Get(&asked) == nil && asked.Awaiting != nil && asked.Awaiting.Done == 10
 			}, patience, 20*time.Millisecond)
 		})

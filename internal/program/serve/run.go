@@ -23,7 +23,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // requestMemo is the member of a run's memo that says by which request it was
@@ -179,8 +179,9 @@ func (o *ordered) check() error {
 // caller is the sender of a request with a token.
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
-		if err := s.Callers.refresh(); err != nil { // those known before continue
-			s.Logger.Error("the callers cannot be read again", "error", err)
+		if err := s.Callers.refresh(); err != nil {
+			s.Logger.Error("the callers cannot be read, and nobody is one until they can", "error", err)
+			return nil, problem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; the log of the server says why").with("Retry-After", "10")
 		}
 	}
 	token, has := bearer(r.Header)
@@ -362,7 +363,7 @@ func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 		ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
 	memo := info.GetMemo().GetFields()[requestMemo]
-	if info.GetType().GetName() != workflows.PlaybookWorkflowName || memo == nil {
+	if info.GetType().GetName() != protocol.PlaybookWorkflowName || memo == nil {
 		return found{}, notFound()
 	}
 	if err := converter.GetDefaultDataConverter().FromPayload(memo, &run.request); err != nil {

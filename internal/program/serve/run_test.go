@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -155,8 +156,12 @@ func TestCallersChange(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", token, `{}`).status)
 	require.Equal(t, http.StatusUnauthorized, w.start("hello/runs", w.ci, `{}`).status)
 	w.rewriteCallers("next: [")
+	require.Equal(t, http.StatusServiceUnavailable, w.start("hello/runs", token, `{}`).status, "a file with a mistake opens nothing")
+	require.Contains(t, w.log.String(), "the callers cannot be read, and nobody is one until they can")
+	w.rewriteCallers(line + "\n")
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", token, `{}`).status)
-	require.Contains(t, w.log.String(), "the callers cannot be read again")
+	require.NoError(t, os.Remove(w.callers))
+	require.Equal(t, http.StatusServiceUnavailable, w.start("hello/runs", token, `{}`).status, "a file that is gone opens nothing")
 }
 
 func TestOneThousandCallers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.temporal.io/sdk/temporal"
@@ -18,7 +19,7 @@ import (
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Plan is a run that may start.
@@ -27,11 +28,12 @@ type Plan struct {
 	Playbook   string // its name
 	// Summary and Details are what Temporal's UI shows of the run from its start to its end.
 	Summary, Details string
-	Input            workflows.Input
+	Input            protocol.Input
 	Labels           map[string]string  // of the playbook; lists find the run by them
 	Schedule         *playbook.Schedule // that the playbook has, nil for none
 	Partitioned      bool               // each run is about a partition
 	Memo             map[string]any     // kept with the run
+	Expect           time.Duration      // in which the run should end, as its playbook says; 0 for no expectation
 	Once             bool               // no run may ever have had the ID
 	Codes            []string           // of the playbook, for which the starter of the run vouches
 	Fairness         temporal.Priority  // as far as it is set
@@ -44,7 +46,7 @@ func NewID(book *playbook.Playbook) string {
 
 // LeastAttributes are the search attributes without which a run gets none.
 func LeastAttributes() []string {
-	return []string{workflows.StatusAttribute, workflows.PlaybookAttribute, workflows.OriginAttribute}
+	return []string{protocol.StatusAttribute, protocol.PlaybookAttribute, protocol.OriginAttribute}
 }
 
 // use has the run set the search attributes that its namespace knows. The server
@@ -53,13 +55,27 @@ func LeastAttributes() []string {
 func (p *Plan) use(known connect.Attributes) {
 	p.Input.SearchAttributes = known.Has(LeastAttributes()...)
 	has := func(name string) bool {
-		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, workflows.PlaybookAttribute)
+		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, protocol.PlaybookAttribute)
 		return p.Input.SearchAttributes && known.Has(name) && !alone
 	}
-	if !has(workflows.LabelsAttribute) {
+	if !has(protocol.LabelsAttribute) {
 		p.Labels = nil
 	}
-	p.Input.DeadLetters, p.Input.NextRetry = has(workflows.DeadLettersAttribute), has(workflows.NextRetryAttribute)
+	p.Input.DeadLetters, p.Input.NextRetry = has(protocol.DeadLettersAttribute), has(protocol.NextRetryAttribute)
+}
+
+// withExpectation is a memo with the expectation of the plan, which lists read.
+func (p *Plan) withExpectation(memo map[string]any) map[string]any {
+	if p.Expect == 0 {
+		return memo
+	}
+	with := map[string]any{protocol.ExpectMemo: p.Expect.Seconds()}
+	for name, value := range memo {
+		if name != protocol.ExpectMemo {
+			with[name] = value
+		}
+	}
+	return with
 }
 
 // attributes are the search attributes that the run starts with; none where its
@@ -68,14 +84,14 @@ func (p *Plan) attributes() temporal.SearchAttributes {
 	if !p.Input.SearchAttributes {
 		return temporal.SearchAttributes{}
 	}
-	name := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
+	name := temporal.NewSearchAttributeKeyKeyword(protocol.PlaybookAttribute)
 	attributes := []temporal.SearchAttributeUpdate{name.ValueSet(p.Playbook)}
 	if again := p.Input.Reprocess; again != nil {
-		origin := temporal.NewSearchAttributeKeyKeyword(workflows.OriginAttribute)
+		origin := temporal.NewSearchAttributeKeyKeyword(protocol.OriginAttribute)
 		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
 	}
 	if labels := p.labels(); len(labels) > 0 {
-		attributes = append(attributes, temporal.NewSearchAttributeKeyKeywordList(workflows.LabelsAttribute).ValueSet(labels))
+		attributes = append(attributes, temporal.NewSearchAttributeKeyKeywordList(protocol.LabelsAttribute).ValueSet(labels))
 	}
 	return temporal.NewSearchAttributes(attributes...)
 }
@@ -129,7 +145,7 @@ const (
 // Details say what a run runs, in Markdown: the playbook, the names of its
 // workload's keys, never their values, and what the author says of it.
 func Details(book *playbook.Playbook, workload any, said string) string {
-	details := workflows.Describe(book) + "\n"
+	details := protocol.Describe(book) + "\n"
 	given, _ := workload.(map[string]any)
 	keys := slices.Sorted(maps.Keys(expression.Merge(book.Workload, given).(map[string]any))) // Merge of maps gives a map
 	if len(keys) > 0 {

@@ -10,7 +10,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestDetailsNameKeysAndNoValues(t *testing.T) {
@@ -62,15 +62,15 @@ func TestFairnessKeyFitsTemporal(t *testing.T) {
 func TestAttributesThatWereAdded(t *testing.T) {
 	t.Parallel()
 	least := LeastAttributes()
-	all := append(LeastAttributes(), workflows.DeadLettersAttribute, workflows.NextRetryAttribute)
+	all := append(LeastAttributes(), protocol.DeadLettersAttribute, protocol.NextRetryAttribute)
 	for _, c := range []struct {
 		known connect.Attributes
-		want  workflows.Input
+		want  protocol.Input
 	}{
-		{connect.Attributes{Added: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
-		{connect.Attributes{Present: all}, workflows.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
-		{connect.Attributes{Present: all[:4], Added: all[4:]}, workflows.Input{SearchAttributes: true, DeadLetters: true}},
-		{connect.Attributes{Present: least[1:], Added: all[3:]}, workflows.Input{}},
+		{connect.Attributes{Added: all}, protocol.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
+		{connect.Attributes{Present: all}, protocol.Input{SearchAttributes: true, DeadLetters: true, NextRetry: true}},
+		{connect.Attributes{Present: all[:4], Added: all[4:]}, protocol.Input{SearchAttributes: true, DeadLetters: true}},
+		{connect.Attributes{Present: least[1:], Added: all[3:]}, protocol.Input{}},
 	} {
 		var p Plan
 		p.use(c.known)

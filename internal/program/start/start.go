@@ -17,7 +17,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/sleep"
 	"reprise/internal/program/host"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Destination is where runs start.
@@ -64,10 +64,11 @@ func Run(ctx context.Context, to Destination, plan Plan, known connect.Attribute
 			options.Memo = host.Vouch(to.Key, plan.WorkflowID, plan.Codes)
 			maps.Copy(options.Memo, plan.Memo)
 		}
+		options.Memo = plan.withExpectation(options.Memo)
 		if plan.Once || plan.Input.Reprocess != nil { // the ID of a reprocess stands for what it does, so it is done once
 			options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 		}
-		run, err = to.Client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.Input)
+		run, err = to.Client.ExecuteWorkflow(ctx, options, protocol.PlaybookWorkflowName, plan.Input)
 		return startError(plan, err)
 	})
 	return run, err
@@ -94,9 +95,9 @@ func (t Destination) Action(plan Plan, input *commonpb.Payload, memo map[string]
 		memo = host.VouchSchedule(t.Key, plan.WorkflowID, plan.Codes)
 	}
 	return &client.ScheduleWorkflowAction{
-		ID: plan.WorkflowID, TaskQueue: t.TaskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{input},
+		ID: plan.WorkflowID, TaskQueue: t.TaskQueue, Workflow: protocol.PlaybookWorkflowName, Args: []any{input},
 		StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
-		TypedSearchAttributes: plan.attributes(), Memo: memo,
+		TypedSearchAttributes: plan.attributes(), Memo: plan.withExpectation(memo),
 	}
 }
 
@@ -130,6 +131,6 @@ func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, su
 
 // namesAttributes reports whether a refusal is about search attributes.
 func namesAttributes(err error) bool {
-	names := append(slices.Collect(maps.Keys(workflows.SearchAttributes())), "search attribute")
+	names := append(slices.Collect(maps.Keys(protocol.SearchAttributes())), "search attribute")
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(err.Error(), name) })
 }

@@ -18,7 +18,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // sending is one command on its way to runs.
@@ -126,10 +126,10 @@ func (s *sending) listening(ctx context.Context, queue string) (int, error) {
 
 // update sends the command to the run that was found, not to another one that has
 // its ID by now.
-func (s *sending) update(ctx context.Context, run runs.Found) (workflows.CommandResult, error) {
+func (s *sending) update(ctx context.Context, run runs.Found) (protocol.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	var reply workflows.CommandResult
+	var reply protocol.CommandResult
 	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
 		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.CommandInput},
 	}, &reply)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/observe/runs"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Names of the commands.
@@ -28,8 +28,8 @@ const (
 
 // updates are the updates that the commands send. A cancel is Temporal's own.
 var updates = map[string]string{
-	Pause: workflows.PauseUpdate, Resume: workflows.ResumeUpdate, RetryNow: workflows.RetryNowUpdate,
-	Skip: workflows.SkipUpdate, Set: workflows.SetUpdate,
+	Pause: protocol.PauseUpdate, Resume: protocol.ResumeUpdate, RetryNow: protocol.RetryNowUpdate,
+	Skip: protocol.SkipUpdate, Set: protocol.SetUpdate,
 }
 
 // MostReason bounds a reason, and a name, in bytes, as the workflows do.
@@ -45,7 +45,7 @@ const (
 // Command is what is done to runs.
 type Command struct {
 	Name string // one of the names above
-	workflows.CommandInput
+	protocol.CommandInput
 }
 
 // Words are the command without its runs.
@@ -78,9 +78,9 @@ const (
 // Result is the answer of a run to a command.
 type Result struct {
 	runs.Found
-	Outcome CommandOutcome           `json:"outcome,omitempty"` // "" where nothing was sent
-	Message string                   `json:"message,omitempty"`
-	Reply   *workflows.CommandResult `json:"reply,omitempty"`
+	Outcome CommandOutcome          `json:"outcome,omitempty"` // "" where nothing was sent
+	Message string                  `json:"message,omitempty"`
+	Reply   *protocol.CommandResult `json:"reply,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // describe describes a run after a command.
@@ -55,7 +55,7 @@ func (c Command) settled(what string, result Result) string {
 	return strings.TrimSuffix("nothing waits "+what, " ") + ", so nothing was changed"
 }
 
-func (c Command) resumed(what string, reply workflows.CommandResult) string {
+func (c Command) resumed(what string, reply protocol.CommandResult) string {
 	text := what + "resumed"
 	if !reply.Changed {
 		text = what + "was not paused"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestParseTuning(t *testing.T) {
@@ -36,16 +36,16 @@ func TestDescribe(t *testing.T) {
 	alone := interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}}
 	for _, c := range []struct {
 		name, step string
-		standing   workflows.CommandResult
+		standing   protocol.CommandResult
 		says       string
 	}{
-		{Pause, "", workflows.CommandResult{Changed: true, Control: paused}, "paused; no new attempt starts"},
-		{Pause, "", workflows.CommandResult{Control: paused}, "already paused by ada@host: it is down"},
-		{Pause, "fetch", workflows.CommandResult{Control: alone}, "step fetch already paused by ada@host: it is down"},
-		{Resume, "load", workflows.CommandResult{Changed: true, Control: alone}, "step load resumed; still step fetch paused by ada@host: it is down"},
-		{Resume, "", workflows.CommandResult{}, "was not paused"},
+		{Pause, "", protocol.CommandResult{Changed: true, Control: paused}, "paused; no new attempt starts"},
+		{Pause, "", protocol.CommandResult{Control: paused}, "already paused by ada@host: it is down"},
+		{Pause, "fetch", protocol.CommandResult{Control: alone}, "step fetch already paused by ada@host: it is down"},
+		{Resume, "load", protocol.CommandResult{Changed: true, Control: alone}, "step load resumed; still step fetch paused by ada@host: it is down"},
+		{Resume, "", protocol.CommandResult{}, "was not paused"},
 	} {
-		command := Command{Name: c.name, CommandInput: workflows.CommandInput{Step: c.step}}
+		command := Command{Name: c.name, CommandInput: protocol.CommandInput{Step: c.step}}
 		require.Equal(t, c.says, command.describe(Result{Reply: &c.standing}))
 	}
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestDescribe(t *testing.T) {
 		{Skip, 0, false, true, "nothing waits in step fetch, so nothing was changed"},
 		{Skip, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
 	} {
-		command := Command{Name: c.name, CommandInput: workflows.CommandInput{Step: "fetch"}}
-		require.Equal(t, c.says, command.describe(Result{Reply: &workflows.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
+		command := Command{Name: c.name, CommandInput: protocol.CommandInput{Step: "fetch"}}
+		require.Equal(t, c.says, command.describe(Result{Reply: &protocol.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }

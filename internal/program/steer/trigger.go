@@ -20,7 +20,7 @@ import (
 	"reprise/internal/base/sleep"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Outcomes of a trigger.
@@ -45,8 +45,8 @@ func (s *Dispatcher) Trigger(
 			return Triggered{}, err
 		}
 	}
-	if max(len(said.By), len(said.Reason)) > workflows.MaxSaid {
-		return Triggered{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", workflows.MaxSaid)
+	if max(len(said.By), len(said.Reason)) > protocol.MaxSaid {
+		return Triggered{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", protocol.MaxSaid)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
 	if err := s.keepTrigger(ctx, found.ID, at, said); err != nil {
@@ -79,7 +79,7 @@ func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, s
 		if err != nil {
 			return err
 		}
-		isKept, err := addTrigger(described.GetSchedule().GetAction().GetStartWorkflow(), workflows.TriggerKey(at), said)
+		isKept, err := addTrigger(described.GetSchedule().GetAction().GetStartWorkflow(), protocol.TriggerKey(at), said)
 		if isKept || err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said in
 		return true, nil // it starts no workflow
 	}
 	triggers, plain := map[string]interpreter.Said{}, converter.GetDefaultDataConverter()
-	if payload := action.GetMemo().GetFields()[workflows.TriggersMemo]; payload != nil {
+	if payload := action.GetMemo().GetFields()[protocol.TriggersMemo]; payload != nil {
 		_ = plain.FromPayload(payload, &triggers) // what cannot be read is replaced
 	}
 	said = interpreter.Said{By: said.By, Reason: said.Reason}
@@ -121,7 +121,7 @@ func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said in
 	if action.Memo.Fields == nil {
 		action.Memo.Fields = map[string]*commonpb.Payload{}
 	}
-	action.Memo.Fields[workflows.TriggersMemo] = payload
+	action.Memo.Fields[protocol.TriggersMemo] = payload
 	return false, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestAddTrigger: the memo of a schedule's action has the last triggers, each for its time, and keeps what else
@@ -29,7 +29,7 @@ func TestAddTrigger(t *testing.T) {
 		require.True(t, isKept, "it is there already")
 	}
 	var kept map[string]interpreter.Said
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(action.Memo.Fields[workflows.TriggersMemo], &kept))
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(action.Memo.Fields[protocol.TriggersMemo], &kept))
 	require.Len(t, kept, mostTriggers)
 	require.Equal(t, said(5), kept[key(5)])
 	require.Equal(t, []byte("x"), action.Memo.Fields["vouch"].Data)

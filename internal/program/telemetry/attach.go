@@ -13,7 +13,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/meter"
 	"reprise/internal/base/payload"
-	"reprise/workflows"
+	"reprise/workflows/gate"
 )
 
 // Client has a client of the given options count, and take traces along.
@@ -99,7 +99,7 @@ func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 		l = l.begun(info.FirstRunID, w.t.sampled)
 	}
 	if l.valid() {
-		ctx = workflows.WithSpans(workflow.WithValue(ctx, lineageKey{}, l), spans{w.t})
+		ctx = gate.WithSpans(workflow.WithValue(ctx, lineageKey{}, l), spans{w.t})
 	}
 	return w.Next.ExecuteWorkflow(ctx, in)
 }

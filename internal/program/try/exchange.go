@@ -11,7 +11,8 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/internal/program/recording"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/credential"
+	"reprise/interpreter/expression"
 )
 
 // errDryRun ends a request that is not to be sent.
@@ -76,7 +77,7 @@ func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	known := tool.SecretsOf(request.Context())
 	one := &exchange{
 		known: known, method: request.Method, url: known.Text(tool.ShownURL(request.URL, tool.MaxShownURL)),
-		headers: shownHeaders(request.Header, known), body: known.Text(bodyOf(request)),
+		headers: shownHeaders(request.Header, known), body: shownBody(known.Text(bodyOf(request))),
 	}
 	s.of.mu.Lock()
 	s.of.all = append(s.of.all, one)
@@ -88,6 +89,19 @@ func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	one.status, one.answered = response.StatusCode, shownHeaders(response.Header, known)
 	response.Body = &seenBody{ReadCloser: response.Body, of: one}
 	return response, nil
+}
+
+// shownBody is a body of a request without what is named like a secret.
+func shownBody(text string) string {
+	value, err := expression.Decode([]byte(text))
+	if err != nil {
+		return credential.WithoutGiven(text)
+	}
+	masked, err := expression.Encode(recording.Masked(value, nil))
+	if plain, failed := expression.Encode(value); err != nil || failed != nil || string(plain) == string(masked) {
+		return text
+	}
+	return string(masked)
 }
 
 // bodyOf is the beginning of the body of a request.
@@ -109,7 +123,7 @@ func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	shown := map[string]string{}
 	for name, values := range headers {
 		text := known.Text(strings.Join(values, ", "))
-		if playbook.HoldsCredentials(name) {
+		if credential.InHeader(name) {
 			text = secrets.Stars
 		}
 		shown[strings.ToLower(name)] = text

@@ -17,7 +17,7 @@ import (
 // Printer writes what a try shows for people, as it comes.
 type Printer struct {
 	W     io.Writer
-	Width int // in columns
+	Width int // in columns, as terminal.Paper has it
 	Limit int // rows and lines of a value that are shown
 }
 
@@ -26,7 +26,7 @@ func (p Printer) line(margin, format string, args ...any) {
 	_, _ = io.WriteString(p.W, terminal.Hanging(margin, fmt.Sprintf(format, args...), p.Width))
 }
 
-// verbatim writes a text of several lines behind a margin, each cut to the width.
+// verbatim writes a text of several lines behind a margin, each cut to the width of a terminal.
 func (p Printer) verbatim(margin, text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
@@ -95,12 +95,13 @@ func (p Printer) Value(margin string, value any) {
 		return
 	}
 	short, err := expression.Encode(value)
-	if err == nil && len(short) <= p.Width-len(margin) {
+	width := terminal.Layout(p.Width) - len(margin)
+	if err == nil && len(short) <= width {
 		p.verbatim(margin, string(short))
 		return
 	}
 	var b strings.Builder
-	indented(&b, value, "", p.Width-len(margin))
+	indented(&b, value, "", width)
 	p.verbatim(margin, b.String())
 }
 

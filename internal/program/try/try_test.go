@@ -26,6 +26,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -104,7 +105,7 @@ workflow:
 func load(t *testing.T, text string) *playbook.Playbook {
 	t.Helper()
 	file := source.NewFile("book.yaml", []byte(text))
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	book, found := check.Validate(file, activities.Default(), check.Options{})
 	require.Empty(t, found.Errors(), file.FormatAll(found))
 	return book
 }

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
+	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -132,7 +133,7 @@ func Parts(parts []expression.Part) []Part {
 		switch {
 		case part.Err != nil:
 			shown[i].Error = part.Err.Error()
-		case isText && secrets.IsMember(part.Text, text):
+		case isText && credential.IsMember(part.Text, text):
 			shown[i].Value = secrets.Stars
 		default:
 			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), maxPart)
@@ -210,7 +211,7 @@ func (t *trial) flatten(path string, value any, into map[string]string) {
 	if !isMap || len(members) == 0 {
 		into[path] = shortJSON(t.masked(value), maxPart)
 		text, _ := value.(string)
-		if secrets.IsMember(path, text) || playbook.HoldsCredentials(path[strings.LastIndexByte(path, '.')+1:]) {
+		if credential.IsMember(path, text) || credential.InHeader(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars
 		}
 		return

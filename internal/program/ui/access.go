@@ -23,6 +23,8 @@ type Person struct {
 	Name string
 	// Operator may change runs; others may see them.
 	Operator bool
+	// Owner has started the page, and may do what the Temporal server can.
+	Owner bool
 	// SignedIn says that the person has come with a token, and may sign out.
 	SignedIn bool
 }
@@ -53,7 +55,8 @@ func KeyOf(key string, readOnly bool) string {
 	if key == "" {
 		return ""
 	}
-	return sign([]byte(key), purpose)
+	const letters = 22 // of 6 bits each: links are short, and nobody guesses 132 bits
+	return sign([]byte(key), purpose)[:letters]
 }
 
 func sign(secret []byte, text string) string {
@@ -70,6 +73,15 @@ func (a Access) Link(base string) string {
 	return base + "/?key=" + url.QueryEscape(a.Key)
 }
 
+// LinkTo leads to a run as Link leads to the start page.
+func LinkTo(link, workflowID string) string {
+	at, err := url.Parse(link)
+	if err != nil {
+		return link
+	}
+	return at.Scheme + "://" + at.Host + runPath(workflowID) + "?" + at.RawQuery
+}
+
 // Loopback are the names by which a browser on this machine reaches a port.
 func Loopback(port string) []string {
 	return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
@@ -84,11 +96,15 @@ func (a Access) checkHost(r *http.Request) error {
 	return &pageError{http.StatusMisdirectedRequest, "This server is not known by the name in the address. Start it with --host NAME to use that name."}
 }
 
-// cookieName is of the port, since the servers of a machine share its cookies.
+// cookieName is of the port, since the servers of a machine share its cookies. With TLS no other host of the domain can
+// set one of this name.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		port = "web"
+	}
+	if r.TLS != nil {
+		return "__Host-reprise_" + port
 	}
 	return "reprise_" + port
 }
@@ -97,13 +113,15 @@ func cookieName(r *http.Request) string {
 // address. A page does that, since a redirect from another site would not send the
 // cookie.
 func (a Access) enter(w http.ResponseWriter, r *http.Request) bool {
-	key := r.URL.Query().Get("key")
+	query := r.URL.Query()
+	key := query.Get("key")
 	if key == "" || a.Key == "" || r.Method != http.MethodGet || subtle.ConstantTimeCompare([]byte(key), []byte(a.Key)) != 1 {
 		return false
 	}
 	http.SetCookie(w, cookie(r, cookieName(r), key))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	to := template.HTMLEscapeString((&url.URL{Path: r.URL.Path}).EscapedPath())
+	query.Del("key")
+	to := template.HTMLEscapeString((&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String())
 	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=%s">`+
 		`<title>Reprise</title><p><a href="%s">Continue</a></p></html>`, to, to)
 	return true
@@ -119,7 +137,7 @@ func cookie(r *http.Request, name, value string) *http.Cookie {
 func (a Access) person(r *http.Request) (Person, error) {
 	if given, err := r.Cookie(cookieName(r)); err == nil {
 		if a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
-			return Person{Name: a.Owner, Operator: !a.ReadOnly}, nil
+			return Person{Name: a.Owner, Operator: !a.ReadOnly, Owner: !a.ReadOnly}, nil
 		}
 		if person, found := a.holder(given.Value); found {
 			return person, nil
@@ -148,7 +166,7 @@ func (a Access) holder(token string) (Person, bool) {
 		return Person{}, false
 	}
 	person, found := a.Holder(token)
-	person.SignedIn, person.Operator = true, person.Operator && !a.ReadOnly
+	person.SignedIn, person.Operator, person.Owner = true, person.Operator && !a.ReadOnly, false
 	return person, found
 }
 
@@ -220,19 +238,19 @@ type flash struct {
 const flashCookie = "_said"
 
 // turnTo has the browser turn to a page, which shows what came of a change.
-func turnTo(w http.ResponseWriter, r *http.Request, address string, said flash) {
+func (s *Server) turnTo(w http.ResponseWriter, r *http.Request, v *visit, address string, said flash) {
 	const most = 1500
 	if text := []rune(said.Text); len(text) > most {
 		said.Text = string(text[:most]) + "…"
 	}
 	data, _ := json.Marshal(said) // of texts
-	set := cookie(r, cookieName(r)+flashCookie, base64.RawURLEncoding.EncodeToString(data))
+	set := cookie(r, cookieName(r)+flashCookie, s.signed(flashOf+v.person.Name, data))
 	set.MaxAge = int(time.Minute.Seconds())
 	http.SetCookie(w, set)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 }
 
-func popFlash(w http.ResponseWriter, r *http.Request) *flash {
+func (s *Server) popFlash(w http.ResponseWriter, r *http.Request, v *visit) *flash {
 	given, err := r.Cookie(cookieName(r) + flashCookie)
 	if err != nil {
 		return nil
@@ -240,10 +258,49 @@ func popFlash(w http.ResponseWriter, r *http.Request) *flash {
 	over := cookie(r, given.Name, "")
 	over.MaxAge = -1
 	http.SetCookie(w, over)
-	data, err := base64.RawURLEncoding.DecodeString(given.Value)
+	data, ours := s.opened(flashOf+v.person.Name, given.Value)
 	said := &flash{}
-	if err != nil || json.Unmarshal(data, said) != nil {
+	if !ours || json.Unmarshal(data, said) != nil {
 		return nil
 	}
 	return said
 }
+
+// What signed texts are for: one is not taken for another.
+const (
+	flashOf = "flash of "
+	pageOf  = "page"
+)
+
+// signed is data as a text that only this server makes.
+func (s *Server) signed(purpose string, data []byte) string {
+	text := base64.RawURLEncoding.EncodeToString(data)
+	return text + "." + sign(s.secret, purpose+"\x00"+text)
+}
+
+// opened is the data of such a text; false where somebody else has made it.
+func (s *Server) opened(purpose, text string) ([]byte, bool) {
+	encoded, signature, _ := strings.Cut(text, ".")
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(sign(s.secret, purpose+"\x00"+encoded))) != 1 {
+		return nil, false
+	}
+	data, err := base64.RawURLEncoding.DecodeString(encoded)
+	return data, err == nil
+}
+
+// pageToken is the place in a list that an address names, nil for its beginning. One that this server has not made would
+// have the Temporal server look for it, for seconds.
+func (s *Server) pageToken(r *http.Request) ([]byte, error) {
+	given := r.URL.Query().Get("page")
+	if given == "" {
+		return nil, nil
+	}
+	token, ours := s.opened(pageOf, given)
+	if !ours {
+		return nil, &pageError{http.StatusBadRequest, "The address of the page is not whole, or the server was started again since. Begin at the first page of the list."}
+	}
+	return token, nil
+}
+
+// nextPage is such a place as an address names it.
+func (s *Server) nextPage(token []byte) string { return s.signed(pageOf, token) }

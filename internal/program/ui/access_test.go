@@ -100,11 +100,11 @@ func TestADefectOfAPage(t *testing.T) {
 	t.Parallel()
 	server := ui.New(ui.Options{
 		Access:  ui.Access{Key: key, Owner: "ada", Hosts: []string{"runs.example"}},
-		Library: &ui.Library{Names: func() []string { panic("no folder") }},
+		Library: &ui.Library{Names: func() []string { panic("not a folder") }},
 	})
 	request := httptest.NewRequest(http.MethodGet, "/playbooks", nil)
 	request.AddCookie(&http.Cookie{Name: "reprise_web", Value: key})
 	status, body := visits(server, "10.0.0.7:4000", request)
 	require.Equal(t, http.StatusInternalServerError, status)
-	require.Contains(t, body, "The page has a defect: no folder.")
+	require.Contains(t, body, "The page has a defect: not a folder.")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"reprise/internal/program/steer"
 	"reprise/interpreter"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // Commands of the page beside those of steer.
@@ -32,7 +33,7 @@ var confirmed = map[string]string{
 	steer.Cancel: "Running attempts are stopped, waits are dropped, and the run ends as cancelled. This cannot be undone.",
 	steer.Skip:   "What waits there fails with what it waited for, and is not tried again. This cannot be undone.",
 	runAgain:     "Another run starts, with the playbook and the input of this one, from its beginning.",
-	reprocess:    "Another run starts, which runs the failed iterations of this one again and nothing else.",
+	reprocess:    "Another run starts, which runs failed iterations of this one again and nothing else.",
 }
 
 // actions are what may be done to a run.
@@ -59,10 +60,30 @@ func (s *Server) actions(status *runs.Status, person Person) []action {
 	default:
 		all = append(all, action{Command: steer.Pause, Name: "Pause"})
 	}
-	if !status.Control.Paused {
+	if !status.Control.Paused && waitsToRetry(status) {
 		all = append(all, action{Command: steer.RetryNow, Name: "Retry now"})
 	}
 	return append(all, action{Command: steer.Cancel, Name: "Cancel…", Bad: true})
+}
+
+// waitsToRetry reports whether something of a run waits for a retry, for a page, or for its turn in a queue that has
+// stopped.
+func waitsToRetry(status *runs.Status) bool {
+	return status.Status == interpreter.RetryPending || status.Queue != nil && status.Queue.Stopped || slices.ContainsFunc(status.Steps, stepWaits)
+}
+
+// stepWaits reports whether something of a step waits until it is retried.
+func stepWaits(step runs.Step) bool {
+	return !step.Status.Ended() && (step.Status == interpreter.RetryPending || step.HeldBy == runs.HeldByPerson || len(step.Held) > 0 ||
+		step.Loop != nil && step.Loop.Waiting > 0)
+}
+
+// needsReason reports whether one of the buttons takes a reason at once; others ask for it where they are confirmed.
+func needsReason(actions []action) bool {
+	return slices.ContainsFunc(actions, func(one action) bool {
+		_, asks := confirmed[one.Command]
+		return !asks
+	})
 }
 
 // order is what a form says to do.
@@ -76,7 +97,7 @@ type order struct {
 // readOrder reads a form.
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
-		Command: steer.Command{Name: form.Get("command"), CommandInput: workflows.CommandInput{
+		Command: steer.Command{Name: form.Get("command"), CommandInput: protocol.CommandInput{
 			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, steer.MostReason),
 		}},
 		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),
@@ -89,7 +110,7 @@ func readOrder(form url.Values, by string) (order, error) {
 	if len(o.Reason) > steer.MostReason {
 		return o, &pageError{http.StatusBadRequest, "The reason is too long: it may have " + strconv.Itoa(steer.MostReason) + " bytes."}
 	}
-	if o.Index != "" && (o.Name == steer.RetryNow || o.Name == steer.Skip) {
+	if o.Index != "" && (o.Name == steer.RetryNow || o.Name == steer.Skip || o.Name == reprocess) {
 		index, err := strconv.Atoi(o.Index)
 		if err != nil || index < 0 || o.Step == "" {
 			return o, &pageError{http.StatusBadRequest, "An iteration is named by its index: a number from 0."}
@@ -163,6 +184,12 @@ func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) e
 			name += ", iteration " + o.Index
 		}
 	}
+	if o.Name == reprocess && o.Step != "" {
+		name = "Run failed iterations of step " + o.Step + " again"
+		if o.Index != "" {
+			name = "Run iteration " + o.Index + " of step " + o.Step + " again"
+		}
+	}
 	v.frame.Title, v.frame.Section = name, "/"
 	s.write(w, v, http.StatusOK, "confirm", confirmView{
 		Run: found, Command: o.Name, Name: name, What: what, Step: o.Step, Index: o.Index, Reason: o.Reason,
@@ -209,15 +236,20 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 	if err != nil {
 		return err
 	}
-	turnTo(w, r, back(found.WorkflowID, o.Step), said)
+	s.turnTo(w, r, v, back(found.WorkflowID, o.Step), said)
 	return nil
 }
 
 // carryOut does what a form says.
 func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, error) {
-	again := map[string]func(context.Context, runs.Found, ChangedBy) (string, error){runAgain: s.Again, reprocess: s.Reprocess}
-	start, starts := again[o.Name]
-	if !starts {
+	again := map[string]func(context.Context, runs.Found, ChangedBy) (string, error){runAgain: s.Again}
+	if s.Reprocess != nil {
+		again[reprocess] = func(ctx context.Context, run runs.Found, said ChangedBy) (string, error) {
+			return s.Reprocess(ctx, run, Only{Step: o.Step, Index: o.Command.Index}, said)
+		}
+	}
+	start := again[o.Name]
+	if o.Name != runAgain && o.Name != reprocess {
 		result := s.sender().SendOne(ctx, o.Command, found)
 		return flash{Text: sentence(result.Message), Bad: result.Failed()}, nil
 	}

@@ -3,44 +3,61 @@ package ui
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 )
 
-// failedView is the failed iterations of runs, by error.
+// failedView is the failed iterations of runs, by cause.
 type failedView struct {
+	Search string
+	All    bool // those that have succeeded since are shown too
 	Groups []failedGroup
 	Next   string
-	Later  bool // this is not the first page
+	Other  string // address of the page with, or without, those that have succeeded since
+	Later  bool   // this is not the first page
 	Notes  []string
 }
 
-// failedGroup is the failed iterations with one error.
+// failedGroup is the failed iterations with one cause.
 type failedGroup struct {
 	Error string
 	Like  string // the message of one of them, "" where Error has it
+	Body  render.Excerpt
+	ID    string
 	Count int
 	Runs  []*failedRun
 	index map[string]*failedRun
 }
 
-// failedRun is a run with iterations that failed with one error.
+// failedRun is a run with iterations that failed with one cause.
 type failedRun struct {
 	Run      runs.Found
 	Step     string
-	Indexes  string
+	Indexes  []failedIndex
+	More     int // iterations that are not named
 	Count    int
+	Open     int          // of all causes and steps of the run
 	Again    []runs.Found // that have run them again
 	CanAgain bool
 	indexes  []int
+}
+
+// failedIndex is a failed iteration.
+type failedIndex struct {
+	Index int
+	Path  string
 }
 
 const (
@@ -48,15 +65,64 @@ const (
 	mostIndexes = 8
 	// mostErrorText is how much of an error decides which are alike, in letters.
 	mostErrorText = 200
+	// mostOpenSets is how many runs' open iterations are remembered.
+	mostOpenSets = 500
 )
+
+// letterKey is that of an iteration of a run.
+type letterKey struct {
+	step         string
+	visit, index int
+}
+
+// openSets remembers which iterations of runs are open, by the runs that have run them again: it changes with those alone.
+type openSets struct {
+	known *lru.Cache[string, map[letterKey]bool]
+}
+
+func newOpenSets() openSets {
+	known, err := lru.New[string, map[letterKey]bool](mostOpenSets)
+	if err != nil {
+		panic(err) // for a size below 1 alone
+	}
+	return openSets{known}
+}
+
+// of are the iterations of a run that are open; nil says that all are which have failed.
+func (o openSets) of(ctx context.Context, reader *runs.Reader, run runs.Found, again []runs.Found) (map[letterKey]bool, error) {
+	if len(again) == 0 {
+		return nil, nil //nolint:nilnil // as said
+	}
+	key, ended := run.LastRunID(), true
+	for _, other := range again {
+		key += " " + other.LastRunID()
+		ended = ended && other.Ended()
+	}
+	if open, found := o.known.Get(key); found && ended {
+		return open, nil
+	}
+	chain, err := (&deadletter.Reader{Reader: *reader}).Chain(ctx, run.WorkflowID, run.RunID)
+	if err != nil {
+		return nil, err
+	}
+	open := map[letterKey]bool{}
+	for _, letter := range chain.Select(deadletter.Filter{}) {
+		open[letterKey{letter.Step, letter.Visit, letter.Index}] = true
+	}
+	if ended {
+		o.known.Add(key, open)
+	}
+	return open, nil
+}
 
 func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	v.frame.Title, v.frame.Section = "Failed iterations", "/failed"
-	token, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("page"))
+	token, err := s.pageToken(r)
 	if err != nil {
-		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
+		return err
 	}
-	shown := &failedView{Later: len(token) > 0}
+	query := r.URL.Query()
+	shown := &failedView{Later: len(token) > 0, Search: strings.TrimSpace(query.Get("q")), All: query.Get("all") != ""}
 	page, err := s.Runs.Page(r.Context(), runs.Filter{WithFailed: true}, callsPerPage-1, token)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Notes = append(shown.Notes, "The server cannot find failed iterations: the namespace lacks search attributes. starter setup adds them.")
@@ -69,20 +135,56 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 		return err
 	}
-	shown.group(s.statuses(r.Context(), page.Runs, v), again, s.Reprocess != nil && v.person.Operator)
-	if page.Next != nil {
-		shown.Next = "/failed?page=" + base64.RawURLEncoding.EncodeToString(page.Next)
+	for _, of := range s.failedOf(r.Context(), page.Runs, again, v) {
+		if of.status == nil {
+			shown.Notes = append(shown.Notes, "The failed iterations of "+of.run.WorkflowID+" cannot be read.")
+			continue
+		}
+		shown.add(of, again[of.run.WorkflowID], s.Reprocess != nil && v.person.Operator)
 	}
+	shown.finish()
+	shown.links(query, page.Next, s.nextPage)
 	s.write(w, v, http.StatusOK, "failed", shown)
 	return nil
 }
 
-// statuses reads the results of runs that have ended; nil where one cannot be read.
-func (s *Server) statuses(ctx context.Context, list []runs.Found, v *visit) []*runs.Status {
-	all := make([]*runs.Status, len(list))
+// links are the addresses of other pages.
+func (v *failedView) links(query url.Values, next []byte, named func([]byte) string) {
+	at := func(change func(url.Values)) string {
+		kept := url.Values{}
+		for _, name := range []string{"q", "all"} {
+			if value := query.Get(name); value != "" {
+				kept.Set(name, value)
+			}
+		}
+		change(kept)
+		return (&url.URL{Path: "/failed", RawQuery: kept.Encode()}).String()
+	}
+	if next != nil {
+		v.Next = at(func(kept url.Values) { kept.Set("page", named(next)) })
+	}
+	v.Other = at(func(kept url.Values) {
+		if kept.Del("all"); !v.All {
+			kept.Set("all", "1")
+		}
+	})
+}
+
+// failedOf is what has failed of a run, and which of it is open.
+type failedOf struct {
+	run    runs.Found
+	status *runs.Status       // nil where it cannot be read
+	open   map[letterKey]bool // nil says that all is
+}
+
+// failedOf reads the results of runs that have ended.
+func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[string][]runs.Found, v *visit) []failedOf {
+	all := make([]failedOf, len(list))
 	var group errgroup.Group
+	group.SetLimit(callsPerPage)
 	for i, run := range list {
 		group.Go(func() error {
+			all[i].run = run
 			status, err := s.Runs.Status(ctx, run, v.frame.At)
 			if err != nil {
 				return nil
@@ -90,7 +192,9 @@ func (s *Server) statuses(ctx context.Context, list []runs.Found, v *visit) []*r
 			for _, step := range status.Visits("") {
 				s.Runs.Iterations(ctx, status, step)
 			}
-			all[i] = status
+			if all[i].open, err = s.openSets.of(ctx, s.Runs, run, again[run.WorkflowID]); err == nil {
+				all[i].status = status
+			}
 			return nil
 		})
 	}
@@ -98,43 +202,74 @@ func (s *Server) statuses(ctx context.Context, list []runs.Found, v *visit) []*r
 	return all
 }
 
-// group puts the failed iterations of runs together that have one error.
-func (v *failedView) group(all []*runs.Status, again map[string][]runs.Found, canAgain bool) {
-	groups := map[string]*failedGroup{}
-	for _, status := range all {
-		if status == nil {
-			continue
-		}
-		for _, step := range status.Steps {
-			for _, iteration := range step.Iterations {
-				if iteration.Error == nil {
-					continue
-				}
-				text := terminal.Shorten(iteration.Error.Short(), mostErrorText)
-				group := groups[text]
-				if group == nil {
-					group = &failedGroup{Error: text, index: map[string]*failedRun{}}
-					groups[text] = group
-					if message := terminal.Shorten(iteration.Error.Message, mostErrorText); message != text {
-						group.Like = message
-					}
-				}
-				group.add(status.Found, step.Step, iteration.Index, again[status.WorkflowID], canAgain)
+// add adds the failed iterations of a run to those with the same cause.
+func (v *failedView) add(of failedOf, again []runs.Found, canAgain bool) {
+	open := 0
+	var added []*failedRun
+	for _, step := range of.status.Steps {
+		for _, iteration := range step.Iterations {
+			isOpen := of.open == nil || of.open[letterKey{step.Step, step.Visit, iteration.Index}]
+			if iteration.Error == nil || !isOpen && !v.All {
+				continue
+			}
+			if isOpen {
+				open++
+			}
+			if v.Search != "" && !matches(iteration, v.Search) {
+				continue
+			}
+			row := v.group(iteration).add(of.run, step.Step, iteration.Index, again, canAgain)
+			if !slices.Contains(added, row) {
+				added = append(added, row)
 			}
 		}
 	}
-	for _, group := range groups {
-		for _, run := range group.Runs {
-			run.Indexes = indexText(run.indexes)
+	for _, row := range added {
+		row.Open = open
+		row.CanAgain = row.CanAgain && open > 0
+	}
+}
+
+// matches reports whether the error of an iteration, or its element, has a text.
+func matches(iteration runs.Iteration, text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(strings.ToLower(iteration.Error.Message), text) || strings.Contains(strings.ToLower(render.Element(render.Masked(iteration.Element.Data))), text) ||
+		strings.Contains(strings.ToLower(render.Body(iteration.Error).Text()), text)
+}
+
+// group finds the group of the cause of an iteration.
+func (v *failedView) group(iteration runs.Iteration) *failedGroup {
+	text := terminal.Shorten(iteration.Error.Short(), mostErrorText)
+	for i := range v.Groups {
+		if v.Groups[i].Error == text {
+			return &v.Groups[i]
 		}
-		v.Groups = append(v.Groups, *group)
+	}
+	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.Body(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
+	if message := terminal.Shorten(iteration.Error.Message, mostErrorText); message != text {
+		group.Like = message
+	}
+	v.Groups = append(v.Groups, group)
+	return &v.Groups[len(v.Groups)-1]
+}
+
+// finish sorts the groups, the largest first, and names the iterations.
+func (v *failedView) finish() {
+	for _, group := range v.Groups {
+		for _, run := range group.Runs {
+			slices.Sort(run.indexes)
+			for _, index := range run.indexes[:min(len(run.indexes), mostIndexes)] {
+				run.Indexes = append(run.Indexes, failedIndex{index, eventsPath(run.Run.WorkflowID, run.Step, &index)})
+			}
+			run.More = len(run.indexes) - len(run.Indexes)
+		}
 	}
 	slices.SortFunc(v.Groups, func(x, y failedGroup) int {
 		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Error, y.Error))
 	})
 }
 
-func (g *failedGroup) add(run runs.Found, step string, index int, again []runs.Found, canAgain bool) {
+func (g *failedGroup) add(run runs.Found, step string, index int, again []runs.Found, canAgain bool) *failedRun {
 	g.Count++
 	key := run.WorkflowID + "\n" + run.RunID + "\n" + step
 	of := g.index[key]
@@ -145,20 +280,5 @@ func (g *failedGroup) add(run runs.Found, step string, index int, again []runs.F
 	}
 	of.Count++
 	of.indexes = append(of.indexes, index)
-}
-
-// indexText names iterations.
-func indexText(indexes []int) string {
-	slices.Sort(indexes)
-	text := ""
-	for i, index := range indexes[:min(len(indexes), mostIndexes)] {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprint(index)
-	}
-	if more := len(indexes) - mostIndexes; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return of
 }

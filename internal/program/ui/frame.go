@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/serve"
 	"reprise/interpreter"
 )
 
@@ -28,28 +29,29 @@ var (
 var style = statusColours() + styleText
 
 // templates are the pages by their names, each with the frame around it.
-var templates = parsePages("runs", "run", "step", "events", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
+var templates = parsePages("runs", "run", "step", "events", "timeline", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
 
 func parsePages(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, name := range names {
-		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(pages, "frame.html", "parts.html", name+".html"))
+		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(pages, "frame.html", "parts.html", "rows.html", name+".html"))
 	}
 	return all
 }
 
 var functions = template.FuncMap{
-	"style":   func() template.CSS { return template.CSS(style) }, //nolint:gosec // ours
-	"script":  func() template.JS { return template.JS(script) },  //nolint:gosec // ours
-	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"rfc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"word":    interpreter.Status.Word,
-	"run":     runPath,
-	"step":    stepPath,
-	"cut":     func(most int, text string) string { return terminal.Shorten(text, most) },
-	"count":   terminal.Count,
-	"middle":  func(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) },
-	"segment": url.PathEscape,
+	"style":    func() template.CSS { return template.CSS(style) }, //nolint:gosec // ours
+	"script":   func() template.JS { return template.JS(script) },  //nolint:gosec // ours
+	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"rfc":      func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	"word":     interpreter.Status.Word,
+	"run":      runPath,
+	"step":     stepPath,
+	"readable": serve.Readable,
+	"cut":      func(most int, text string) string { return terminal.Shorten(text, most) },
+	"count":    terminal.Count,
+	"middle":   func(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) },
+	"segment":  url.PathEscape,
 }
 
 // statusColours are the colours of statuses on light and dark pages.
@@ -79,6 +81,10 @@ type frame struct {
 	At      time.Time
 	Books   bool // there is a folder of playbooks
 	Docs    bool // the documents are here too
+	// Temporal says that Temporal's own UI is here too, for this person.
+	Temporal bool
+	// Away is what a page says whose server is away: what to start.
+	Away    string
 	Content any
 }
 
@@ -93,6 +99,9 @@ func (f frame) Sections() []link {
 	}
 	if f.Docs {
 		all = append(all, link{"Docs", "/docs/"})
+	}
+	if f.Temporal {
+		all = append(all, link{"Temporal", temporalPath})
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package ui
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/answers"
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/serve"
@@ -27,7 +27,7 @@ import (
 // mostCards bounds what one run awaits on the page.
 const mostCards = 20
 
-// mostQuestion bounds the question that is a heading, as the template does.
+// mostQuestion bounds the question that is a heading, as serve.Title does.
 const mostQuestion = 120
 
 // inboxView is what awaits an answer.
@@ -44,7 +44,8 @@ type card struct {
 	Run, Name      string
 	Title, Message template.HTML
 	Question       string
-	Since, Until   string
+	Since          string
+	Deadline       string // what happens without an answer, and when
 	Progress       string
 	Form           []serve.FormField
 	Options        []string
@@ -56,9 +57,9 @@ type card struct {
 
 func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	v.frame.Title, v.frame.Section = "Inbox", "/inbox"
-	token, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("page"))
+	token, err := s.pageToken(r)
 	if err != nil {
-		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
+		return err
 	}
 	shown := &inboxView{Later: len(token) > 0}
 	page, err := s.inboxRuns(r, token)
@@ -87,7 +88,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 		shown.Cards[i].number(i, v.person)
 	}
 	if page.Next != nil {
-		shown.Next = "/inbox?page=" + base64.RawURLEncoding.EncodeToString(page.Next)
+		shown.Next = "/inbox?page=" + s.nextPage(page.Next)
 	}
 	s.write(w, v, http.StatusOK, "inbox", shown)
 	return nil
@@ -139,18 +140,19 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	if to.Index != nil {
 		shown.Address["index"] = strconv.Itoa(*to.Index)
 	}
-	if !awaited.Until.IsZero() {
-		shown.Until = awaited.Until.UTC().Format("2006-01-02 15:04:05 UTC")
-	}
 	if awaited.Approval == nil {
+		if !awaited.Until.IsZero() {
+			shown.Deadline = "Fails unless it is answered by " + terminal.Time(awaited.Until) + "."
+		}
 		shown.Command = render.AnswerCommand(run, awaited.Step, awaited.Index, &awaited.AwaitedDetails)
 		return shown, nil
 	}
+	shown.Deadline = serve.Deadline(awaited.Approval, awaited.Until, now)
 	var err error
 	shown.Title, shown.Message, err = serve.Question(awaited.Approval)
 	shown.Form, shown.Options = serve.FormOf(awaited.Approval, typed, faults), awaited.Approval.Options
 	if shown.Title == "" {
-		shown.Question = serve.Readable(awaited.Question())
+		shown.Question = serve.Title(awaited.Approval)
 		if strings.TrimSpace(awaited.Approval.Message) == shown.Question && len(shown.Question) <= mostQuestion {
 			shown.Message = "" // the heading has all of it
 		}
@@ -209,7 +211,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 	case err != nil:
 		return err
 	}
-	turnTo(w, r, "/inbox", said)
+	s.turnTo(w, r, v, "/inbox", said)
 	return nil
 }
 
@@ -220,7 +222,7 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit,
 		Run, Name, Question, Option, Comment, Back string
 		Typed                                      map[string]string
 	}{
-		Run: run, Name: render.Attempt(awaited.To()), Question: serve.Readable(awaited.Question()), Option: r.PostForm.Get("option"),
+		Run: run, Name: render.Attempt(awaited.To()), Question: serve.Title(awaited.Approval), Option: r.PostForm.Get("option"),
 		Comment: r.PostForm.Get("comment"), Back: "/inbox?run=" + url.QueryEscape(run), Typed: map[string]string{},
 	}
 	for name, values := range r.PostForm {

@@ -14,14 +14,17 @@ import (
 	"reprise/internal/test/testenv"
 )
 
-var soak = flag.Bool("soak", false, "also look at 1,000 runs and a loop of 100,000 iterations")
+var (
+	soak = flag.Bool("soak", false, "also look at many runs and a loop of 100,000 iterations")
+	many = flag.Int("runs", 1000, "how many runs that is, with -soak")
+)
 
 // TestPagesWithoutAWorker: a page waits once for workers that give no answer, and not each time.
 func TestPagesWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue = w.env.NewTaskQueue() // of no worker
-	w.start("alone-"+w.queue, strings.Replace(fails, "nightly", "alone", 1), nil)
+	alone := w.start("alone-"+w.queue, strings.Replace(fails, "nightly", "alone", 1), nil)
 	w.shows("/?playbook=alone", "no worker responds")
 	began := time.Now()
 	status, body, _ := w.get("/?playbook=alone")
@@ -29,16 +32,18 @@ func TestPagesWithoutAWorker(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "no worker responds")
 	require.Less(t, took, testenv.Within(300*time.Millisecond))
+	body = w.shows("/runs/"+alone, "No worker responds.")
+	require.NotContains(t, between(body, `<div class="head">`, "</div>"), "running")
 }
 
-// TestLargePages: 1,000 runs, and a loop of 100,000 iterations, cost no more calls and
+// TestLargePages: many runs, and a loop of 100,000 iterations, cost no more calls and
 // bytes than a few.
 func TestLargePages(t *testing.T) {
 	if !*soak {
 		t.Skip("-soak")
 	}
 	w := newWorld(t)
-	many := w.start("many-"+w.queue, `apiVersion: reprise/v1
+	large := w.start("many-"+w.queue, `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: many}
 workflow:
@@ -48,12 +53,12 @@ workflow:
     loop: {in: "{{ 0..99999 }}", iterator: item, mode: parallel, max_concurrency: 50}
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
 `, nil)
-	w.shows("/runs/"+many, "of 100000")
+	w.shows("/runs/"+large, "of 100000")
 	running := w.queue
 	w.queue = w.env.NewTaskQueue() // of no worker
 	var group errgroup.Group
 	group.SetLimit(16)
-	for i := range 1000 {
+	for i := range *many {
 		group.Go(func() error {
 			w.start(fmt.Sprintf("run-%d-%s", i, running), fails, nil)
 			return nil
@@ -61,7 +66,7 @@ workflow:
 	}
 	require.NoError(t, testenv.Returned(t, group.Wait, "the starts of all runs"))
 	w.shows("/", "Next page")
-	for _, path := range []string{"/?playbook=many", "/?playbook=nightly", "/runs/" + many} {
+	for _, path := range []string{"/", "/?playbook=many", "/?playbook=nightly", "/runs/" + large} {
 		w.get(path) // the cache is warm then
 		before, began := w.calls.Load(), time.Now()
 		status, body, _ := w.get(path)

@@ -19,10 +19,10 @@ func TestLongNames(t *testing.T) {
 		return b.String()
 	}
 	longest := strings.Repeat("n", 61) + "end"
-	require.Contains(t, render("runs", &runsView{Rows: []runRow{{Run: runs.Found{Playbook: longest}}}}), longest)
+	require.Contains(t, render("runs", &runsView{overview: &overview{}, Rows: []runRow{{Run: runs.Found{Playbook: longest}}}}), longest)
 
 	first, second := strings.Repeat("s", 62)+"_1", strings.Repeat("s", 62)+"_2"
-	shown := render("run", &runView{Status: &runs.Status{}, Timeline: &timeline{Lanes: []lane{{Name: first}, {Name: second}}}})
+	shown := render("run", &runView{Status: &runs.Status{}, Timeline: &timeline{Lanes: []*lane{{Name: first}, {Name: second}}}})
 	require.Contains(t, shown, `s_1</bdi>`)
 	require.Contains(t, shown, `s_2</bdi>`)
 }

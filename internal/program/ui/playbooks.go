@@ -104,6 +104,9 @@ type bookView struct {
 	CanStart                bool
 	Fault                   string
 	Runs                    []runRow
+	Bars                    *barsView // nil for fewer than two runs
+	Rows                    *rowsView // of the run RowsOf, nil where none has said it
+	RowsOf                  string
 }
 
 func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -121,13 +124,15 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	}
 	if book.Playbook != nil {
 		shown.Description = book.Playbook.Description
-		shown.Graph = drawn(book.Playbook, nil)
+		shown.Graph = drawn(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
-		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, lastRuns, nil)
+		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, mostBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
 		}
-		for _, run := range listed.Runs {
+		shown.Bars = newBars(listed.Runs, v.frame.At)
+		shown.Rows, shown.RowsOf = s.lastRows(r.Context(), listed.Runs, v.frame.At)
+		for _, run := range listed.Runs[:min(len(listed.Runs), lastRuns)] {
 			shown.Runs = append(shown.Runs, runRow{
 				Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, v.frame.At),
 			})
@@ -234,6 +239,6 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err != nil {
 		return s.showBook(w, r, v, name, book, r.PostForm, sentence(terminal.Shorten(err.Error(), 500)))
 	}
-	turnTo(w, r, runPath(id), flash{Text: "The run has started."})
+	s.turnTo(w, r, v, runPath(id), flash{Text: "The run has started."})
 	return nil
 }

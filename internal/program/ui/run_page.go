@@ -20,14 +20,17 @@ import (
 	"reprise/internal/observe/graph"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/serve"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
 	// mostGraph bounds the drawing of the steps, in bytes.
-	mostGraph = 60 << 10
+	mostGraph = 150 << 10
+	// mostUnfolded is how many steps a graph may have that is not folded.
+	mostUnfolded = 15
 	// mostValue bounds what is shown of the input and of the result, in bytes.
 	mostValue = 12 << 10
 	// mostLines bounds the lines that are shown of a playbook.
@@ -38,30 +41,36 @@ const (
 
 // runView is a run.
 type runView struct {
-	Run       runs.Found
-	Status    *runs.Status
-	Verdict   string
-	Where     string // it failed, "" for nowhere
-	Fault     string
-	Trace     string // what the failure came with: a traceback, or an answer
-	Now       string
-	Steps     []stepRow
-	StepsLeft int
-	Awaited   []awaitedRow
-	StartedBy string
-	Graph     template.URL
-	Timeline  *timeline
-	Input     string
-	Result    string
-	Cut       bool // the input, or the result, is longer
-	Lines     []sourceLine
-	LinesLeft int
-	Actions   []action
-	Notes     []string
-	Warnings  []string // that say more than the failure does
-	Temporal  string   // link into its UI
-	HasLog    bool
-	Commands  []string
+	Run         runs.Found
+	Status      *runs.Status
+	Verdict     string
+	Where       string // it failed, "" for nowhere
+	Fault       string
+	Cause       *render.Cause // nil where nothing has failed
+	Now         string
+	Late        string // by how much it is late
+	NoWorker    bool   // no worker responds
+	NeedsReason bool   // a button needs a reason on this page
+	Steps       []stepRow
+	Rows        *rowsView // nil where nothing was counted
+	StepsLeft   int
+	Awaited     []awaitedRow
+	StartedBy   string
+	Graph       template.URL
+	Large       bool // the graph is folded
+	Timeline    *timeline
+	Input       string
+	Result      string
+	Cut         bool // the input, or the result, is longer
+	Lines       []sourceLine
+	LinesLeft   int
+	Actions     []action
+	Notes       []string
+	Relations   []relation
+	Warnings    []string // that say more than the failure does
+	Temporal    string   // link into its UI
+	HasLog      bool
+	Commands    []string
 }
 
 // stepRow is a visit of a step.
@@ -72,6 +81,7 @@ type stepRow struct {
 	Took             string
 	Progress         *progress
 	Child            string
+	Rows             *rowsView // on the page of the step
 }
 
 // awaitedRow is an attempt that somebody outside answers.
@@ -120,9 +130,9 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 		return err
 	}
 	shown := &runView{Run: found}
-	var input workflows.Input
+	var input protocol.Input
 	var book *playbook.Playbook
-	var result *workflows.Result
+	var result *protocol.Result
 	var group errgroup.Group
 	group.Go(func() (err error) {
 		shown.Status, err = s.status(r.Context(), found, v.frame.At)
@@ -149,12 +159,16 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	shown.values(input, result)
 	marked := 0
 	if result != nil {
-		shown.Trace, marked = render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book}.Trace()
+		if shown.Cause = (render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book}).Cause(); shown.Cause != nil {
+			marked = shown.Cause.Marked
+		}
 	}
-	shown.draw(book, input.Source, marked)
+	shown.draw(book, input.Source, input.Workload.Data, marked)
 	shown.Actions = s.actions(shown.Status, v.person)
+	shown.NeedsReason = needsReason(shown.Actions)
+	shown.Relations = s.relations(r.Context(), shown.Status)
 	shown.HasLog = s.Log != nil
-	if s.TemporalUI != nil {
+	if s.TemporalUI != nil && (s.Temporal == nil || v.person.Owner) {
 		shown.Temporal = s.TemporalUI(found.WorkflowID, found.LastRunID())
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = found.WorkflowID, "/", !found.Ended()
@@ -163,7 +177,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 }
 
 // result is that of a run that has ended, nil where it is not known.
-func (s *Server) result(ctx context.Context, found runs.Found) *workflows.Result {
+func (s *Server) result(ctx context.Context, found runs.Found) *protocol.Result {
 	if !found.Ended() {
 		return nil
 	}
@@ -178,13 +192,17 @@ func (s *Server) result(ctx context.Context, found runs.Found) *workflows.Result
 func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 	status := v.Status
 	v.Verdict = verdict(status, now)
-	v.Now = render.Now(status)
+	if status.Control.Paused || status.Queue != nil || status.Stalled != "" || len(status.Steps) == 0 { // else the steps say it
+		v.Now = render.Now(status)
+	}
+	v.Late, v.NoWorker = lateText(status.Found, now), status.HeldBy == runs.HeldByNoWorker
 	v.StartedBy = render.Attribution(status.Started)
 	v.Notes = append(v.Notes, status.Notes...)
 	if status.Error != nil {
 		v.Fault = terminal.Shorten(status.Error.Message, 1000)
 		v.Where = failedIn(status, book)
 	}
+	v.Rows = newRowsView(status.Rows, status.Steps)
 	for _, step := range status.Steps[:min(len(status.Steps), mostSteps)] {
 		row := newStepRow(status, step, book)
 		if row.Error == terminal.Shorten(v.Fault, 300) {
@@ -205,8 +223,12 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 
 func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
 	to := interpreter.AnswerTo{Step: step, Index: index}
+	question := render.Progress(awaits)
+	if awaits.Approval != nil {
+		question = serve.Title(awaits.Approval)
+	}
 	return awaitedRow{
-		Name: render.Attempt(to), Text: render.Awaited(awaits, now), Question: strings.Join(render.AwaitedText(awaits), "; "),
+		Name: render.Attempt(to), Text: render.Awaited(awaits, now), Question: question,
 		Command: render.AnswerCommand(id, step, index, awaits), Answer: "/inbox?" + url.Values{"run": {id}}.Encode(),
 	}
 }
@@ -305,7 +327,7 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 }
 
 // values are the input and the result.
-func (v *runView) values(input workflows.Input, result *workflows.Result) {
+func (v *runView) values(input protocol.Input, result *protocol.Result) {
 	cut := false
 	if input.Workload.Data != nil {
 		v.Input, cut = render.MaskedJSON(input.Workload.Data, mostValue)
@@ -320,11 +342,11 @@ func (v *runView) values(input workflows.Input, result *workflows.Result) {
 
 // draw draws the graph, the timeline and the playbook, in which the step that failed is marked, and
 // a line of its code where that is known.
-func (v *runView) draw(book *playbook.Playbook, source string, marked int) {
+func (v *runView) draw(book *playbook.Playbook, source string, workload any, marked int) {
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
-		v.Graph = drawn(book, v.Status)
+		v.Graph, v.Large = drawn(book, v.Status, workload), len(book.Steps) > mostUnfolded
 		for _, step := range v.Status.Steps {
 			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
 				failed = of.NamePos.Line
@@ -347,8 +369,8 @@ func (v *runView) draw(book *playbook.Playbook, source string, marked int) {
 }
 
 // drawn is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
-func drawn(book *playbook.Playbook, status *runs.Status) template.URL {
-	drawing := graph.New(book, status, &graph.Children{}).SVG()
+func drawn(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
+	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
 	if len(drawing) > mostGraph {
 		return ""
 	}

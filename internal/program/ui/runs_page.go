@@ -3,8 +3,8 @@ package ui
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,11 +17,17 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 const (
+	// mostLate bounds the late runs that are listed.
+	mostLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
+	// callsOfRuns is how many calls to the server the list of runs takes at most, beside one for each failed run that
+	// it lists for the first time.
+	callsOfRuns = 10
 	// callsPerPage is how many calls to the server a page takes beside the one that lists, and one for each
 	// failed run that it lists for the first time; so many are made at once.
 	callsPerPage = 9
@@ -43,15 +49,18 @@ var spans = []struct {
 
 // runsView is the list of runs.
 type runsView struct {
-	Playbook, Label, Status, Since string
-	Person                         bool
-	Statuses                       []interpreter.Status
-	Spans                          []option
-	Rows                           []runRow
-	Next                           string // address of the next page, "" for none
-	First                          string // of the first page, "" where this is it
-	Filtered                       bool
-	Problem                        string
+	Search, Playbook, Label, Status, Since, Ended, Doing string
+	Person                                               bool
+	Statuses                                             []interpreter.Status
+	Spans                                                []option
+	Rows                                                 []runRow
+	Next                                                 string // address of the next page, "" for none
+	First                                                string // of the first page, "" where this is it
+	Filtered                                             bool
+	Narrowed                                             bool   // by a filter of the form that is folded
+	Chosen                                               string // the filters of links, in words
+	Problem                                              string
+	*overview
 }
 
 type option struct{ Value, Name string }
@@ -62,10 +71,13 @@ type runRow struct {
 	Path     string
 	Status   interpreter.Status
 	Now      string
+	NoWorker bool   // no worker responds
+	Late     string // by how much it is late
 	Fault    string // what it failed with
 	Progress *progress
 	Started  string
 	Took     string
+	Next     []link // what to do, of a run that needs somebody
 }
 
 // progress is how far the loop of a run is.
@@ -78,18 +90,31 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	v.frame.Title, v.frame.Section, v.frame.Live = "Runs", "/", true
 	query := r.URL.Query()
 	shown := &runsView{
-		Playbook: query.Get("playbook"), Label: query.Get("label"), Status: query.Get("status"), Since: query.Get("since"), Person: query.Get("person") != "",
-		Statuses: interpreter.StatusesOf(interpreter.OfRun),
+		Search: strings.TrimSpace(query.Get("q")), Playbook: query.Get("playbook"), Label: query.Get("label"), Status: query.Get("status"), Since: query.Get("since"),
+		Ended: query.Get("ended"), Doing: query.Get("now"), Person: query.Get("person") != "", Statuses: interpreter.StatusesOf(interpreter.OfRun),
 	}
-	filter, err := shown.filter(v.frame.At)
+	filter, err := shown.filter(v.frame.At, zoneOf(r))
 	if err != nil {
 		return err
 	}
-	token, err := base64.RawURLEncoding.DecodeString(query.Get("page"))
+	token, err := s.pageToken(r)
 	if err != nil {
-		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
+		return err
 	}
-	listed, err := s.Runs.Page(r.Context(), filter, runsPerPage, token)
+	isStart := !shown.Filtered && token == nil
+	var listed runs.Page
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		if shown.Doing != nowLate {
+			listed, err = s.Runs.Page(r.Context(), filter, runsPerPage, token)
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		shown.overview, err = s.overview(r, v.frame.At, isStart)
+		return err
+	})
+	err = group.Wait()
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Problem = "The server cannot filter runs by this: the namespace lacks search attributes. starter setup adds them."
 		err = nil
@@ -97,15 +122,52 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err != nil {
 		return err
 	}
-	shown.Rows = s.rows(r.Context(), listed.Runs, v.frame.At)
-	shown.pages(query, listed.Next)
+	if shown.Doing == nowLate {
+		late := shown.lateRuns(v.frame.At)
+		listed.Runs = late[:min(len(late), mostLate)]
+	}
+	s.addRows(r.Context(), shown, listed.Runs, isStart, v)
+	next := ""
+	if listed.Next != nil {
+		next = s.nextPage(listed.Next)
+	}
+	shown.pages(query, next)
 	s.write(w, v, http.StatusOK, "runs", shown)
 	return nil
 }
 
+// addRows describes the runs that are listed, and on the start page before them those that need somebody.
+func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Found, isStart bool, v *visit) {
+	var needing []runs.Found
+	if isStart {
+		needing = shown.needing(v.frame.At)
+		listed = lists.Filter(listed, func(run runs.Found) bool { return !contains(needing, run) })
+	}
+	rows := s.rows(ctx, slices.Concat(needing, listed), v.frame.At, callsOfRuns-1-shown.calls)
+	shown.Rows = rows[len(needing):]
+	shown.Needs = s.need(rows[:len(needing)], v.person)
+	shown.Stopped = shown.stopped(rows)
+}
+
 // filter reads the filters.
-func (v *runsView) filter(now time.Time) (runs.Filter, error) {
-	filter := runs.Filter{Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
+func (v *runsView) filter(now time.Time, zone *time.Location) (runs.Filter, error) {
+	filter := runs.Filter{Search: v.Search, Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
+	today, yesterday := midnights(now, zone)
+	switch v.Ended {
+	case "":
+	case endedToday:
+		filter.EndedSince, v.Chosen = today, "ended since midnight"
+	case endedYesterday:
+		filter.EndedSince, v.Chosen = yesterday, "ended since yesterday"
+	default:
+		return filter, &pageError{http.StatusBadRequest, "There is no such time."}
+	}
+	switch filter.Doing = v.Doing; filter.Doing {
+	case "", runs.DoingWork, runs.DoingWait, nowLate:
+		v.Chosen = cmp.Or(v.Chosen, v.Doing)
+	default:
+		return filter, &pageError{http.StatusBadRequest, "There is no such filter."}
+	}
 	if v.Label != "" && !strings.Contains(v.Label, "=") {
 		return filter, &pageError{http.StatusBadRequest, "A label is NAME=VALUE, such as team=sales."}
 	}
@@ -121,12 +183,32 @@ func (v *runsView) filter(now time.Time) (runs.Filter, error) {
 			filter.Since = now.Add(-span.ago)
 		}
 	}
-	v.Filtered = v.Playbook != "" || v.Label != "" || v.Status != "" || v.Since != "" || v.Person
+	v.Narrowed = v.Playbook != "" || v.Label != "" || v.Status != "" && v.Ended == "" || v.Since != ""
+	v.Filtered = v.Narrowed || v.Status != "" || v.Person || v.Search != "" || v.Chosen != ""
+	v.choose()
 	return filter, nil
 }
 
-// pages are the addresses of other pages.
-func (v *runsView) pages(query url.Values, next []byte) {
+// choose says in words which runs a link has chosen.
+func (v *runsView) choose() {
+	var words []string
+	if v.Search != "" {
+		words = append(words, fmt.Sprintf("matching %q", v.Search))
+	}
+	if v.Status != "" {
+		words = append(words, interpreter.Status(v.Status).Word())
+	}
+	if v.Person {
+		words = append(words, "need a person")
+	}
+	if v.Chosen != "" {
+		words = append(words, v.Chosen)
+	}
+	v.Chosen = strings.Join(words, ", ")
+}
+
+// pages are the addresses of other pages; next is "" for none.
+func (v *runsView) pages(query url.Values, next string) {
 	at := func(token string) string {
 		kept := url.Values{}
 		for name, values := range query {
@@ -139,16 +221,16 @@ func (v *runsView) pages(query url.Values, next []byte) {
 		}
 		return (&url.URL{Path: "/", RawQuery: kept.Encode()}).String()
 	}
-	if next != nil {
-		v.Next = at(base64.RawURLEncoding.EncodeToString(next))
+	if next != "" {
+		v.Next = at(next)
 	}
 	if query.Get("page") != "" {
 		v.First = at("")
 	}
 }
 
-// rows describe runs. Of those that are open some are queried for what they do.
-func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []runRow {
+// rows describe runs. Of those that are open some are queried for what they do, within so many calls to the server.
+func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
 	var open []*runRow
@@ -159,29 +241,44 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		end := cmp.Or(run.EndedAt, now)
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
+			Now: listedNow(run, now), Late: lateText(run, now),
 		}
-		rows[i].Now = listedNow(run, now)
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())
 		}
-		if !run.Ended() && run.Queue == nil && len(open) < callsPerPage {
+		if !run.Ended() && run.Queue == nil && len(open) < calls {
 			open = append(open, &rows[i])
 		}
-		if run.Status == interpreter.Failed {
+		if run.Status == interpreter.Failed || run.Status == interpreter.Partial {
 			group.Go(func() error {
 				rows[i].Fault = s.faults.of(ctx, s.Runs, run)
 				return nil
 			})
 		}
 	}
-	for i, calls := range shareCalls(open) {
+	for i, calls := range shareCalls(open, calls) {
 		group.Go(func() error {
 			s.glance(ctx, open[i], now, calls)
 			return nil
 		})
 	}
 	_ = group.Wait()
+	spread(rows, open)
 	return rows
+}
+
+// spread has the rows that were not queried say that no worker responds, where none of their task queue has.
+func spread(rows []runRow, queried []*runRow) {
+	silent := map[string]bool{}
+	for _, row := range queried {
+		was, known := silent[row.Run.TaskQueue]
+		silent[row.Run.TaskQueue] = row.NoWorker && (was || !known)
+	}
+	for i := range rows {
+		if row := &rows[i]; !row.Run.Ended() && silent[row.Run.TaskQueue] && !row.NoWorker {
+			row.NoWorker, row.Now = true, ""
+		}
+	}
 }
 
 // listedNow is what an open run does, as far as the list of runs says so.
@@ -199,7 +296,7 @@ func listedNow(run runs.Found, now time.Time) string {
 
 // shareCalls is how many calls each of some open runs gets: those that run or wait to retry get what
 // the others need not, since their loops take more of them.
-func shareCalls(open []*runRow) []int {
+func shareCalls(open []*runRow, most int) []int {
 	calls, loops := make([]int, len(open)), 0
 	for i, row := range open {
 		if calls[i] = 1; row.mayLoop() {
@@ -208,7 +305,7 @@ func shareCalls(open []*runRow) []int {
 	}
 	for i, row := range open {
 		if row.mayLoop() {
-			calls[i] += (callsPerPage - len(open)) / loops
+			calls[i] += max(0, most-len(open)) / loops
 		}
 	}
 	return calls
@@ -224,8 +321,11 @@ func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls i
 	status, err := s.reader(row.Run, now, glanceTime).Glance(ctx, row.Run, now, calls)
 	s.silences.note(row.Run.TaskQueue, now, err == nil)
 	if err != nil {
-		row.Now = "no worker responds"
+		row.Now, row.NoWorker = "", true
 		return
+	}
+	if status.Late && row.Late == "" {
+		row.Late = "late"
 	}
 	row.Status, row.Now = status.Status, render.Now(status)
 	for _, step := range status.Steps {

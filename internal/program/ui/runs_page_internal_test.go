@@ -33,7 +33,7 @@ func TestShareCalls(t *testing.T) {
 		for range row.others {
 			open = append(open, &runRow{Status: interpreter.Awaiting})
 		}
-		calls, sum := shareCalls(open), 0
+		calls, sum := shareCalls(open, callsPerPage), 0
 		require.Len(t, calls, len(open), name)
 		for i, n := range calls {
 			sum += n

@@ -2,72 +2,128 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
+	"reprise/internal/program/timetable"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
 // schedulesPerPage is how many schedules the page shows; each takes a call.
-const schedulesPerPage = callsPerPage
+const schedulesPerPage = callsPerPage - 1
+
+// mostScheduled bounds the runs of schedules that a page reads.
+const mostScheduled = 100
 
 // scheduleRow is a schedule.
 type scheduleRow struct {
 	ID, Playbook string
 	Paused       bool
 	Note         string
-	Next         []string
-	Last         []link
+	Times        string
+	Next         []nextTime
+	Last         []runRow
+	Missed       string // how many times had no run, "" for none
 	Actions      []action
+}
+
+// nextTime is a time to come, in the zone of the schedule.
+type nextTime struct {
+	At    time.Time
+	There string // "" where the zone is UTC
 }
 
 func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	v.frame.Title, v.frame.Section = "Schedules", "/schedules"
-	after := r.URL.Query().Get("after")
-	page, err := s.Runs.Schedules(r.Context(), after, schedulesPerPage)
-	if err != nil {
-		return err
-	}
+	after, id := r.URL.Query().Get("after"), r.URL.Query().Get("id")
 	shown := struct {
 		Rows        []scheduleRow
 		First, Next string // addresses of other pages, "" for none
-	}{}
+		Note        string
+		IsOne       bool // the address names one schedule
+	}{IsOne: id != ""}
+	var page runs.SchedulePage
+	if id != "" {
+		found, err := s.Runs.Schedule(r.Context(), id)
+		if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
+			return &pageError{http.StatusNotFound, sentence(missing.Error())}
+		}
+		if err != nil {
+			return err
+		}
+		page.Schedules, shown.First = []*runs.Schedule{found}, "/schedules"
+	} else {
+		var err error
+		if page, err = s.Runs.Schedules(r.Context(), after, schedulesPerPage); err != nil {
+			return err
+		}
+	}
 	if after != "" {
 		shown.First = "/schedules"
 	}
 	if page.Left > 0 {
 		shown.Next = "/schedules?" + url.Values{"after": {page.Last}}.Encode()
 	}
-	shown.Rows = lists.Map(page.Schedules, func(one *runs.Schedule) scheduleRow { return newScheduleRow(one, v.person) })
+	started, err := s.scheduled(r.Context(), page.Schedules, v.frame.At)
+	if err != nil {
+		shown.Note = "The last runs of schedules are not known: " + err.Error()
+	}
+	shown.Rows = lists.Map(page.Schedules, func(one *runs.Schedule) scheduleRow { return newScheduleRow(one, started[one.ID], v.person) })
 	s.write(w, v, http.StatusOK, "schedules", shown)
 	return nil
 }
 
-func newScheduleRow(one *runs.Schedule, person Person) scheduleRow {
+// scheduled are the runs that schedules have started, the last first, by the IDs of those.
+func (s *Server) scheduled(ctx context.Context, schedules []*runs.Schedule, now time.Time) (map[string][]runRow, error) {
+	started := map[string][]runRow{}
+	if len(schedules) == 0 {
+		return started, nil
+	}
+	ids := lists.Map(schedules, func(one *runs.Schedule) string { return one.ID })
+	page, err := s.Runs.Page(ctx, runs.Filter{Schedules: ids}, mostScheduled, nil)
+	if err != nil {
+		return started, err
+	}
+	slices.SortStableFunc(page.Runs, func(x, y runs.Found) int { return y.StartedAt.Compare(x.StartedAt) })
+	for _, run := range page.Runs {
+		const most = 5 // of a schedule
+		if of := started[run.Schedule]; len(of) < most {
+			started[run.Schedule] = append(of, runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Late: lateText(run, now)})
+		}
+	}
+	return started, nil
+}
+
+func newScheduleRow(one *runs.Schedule, last []runRow, person Person) scheduleRow {
 	const mostTimes = 3
-	row := scheduleRow{ID: one.ID, Playbook: one.Playbook}
+	times := timetable.Read(one.Described.Schedule)
+	row := scheduleRow{ID: one.ID, Playbook: one.Playbook, Times: timetable.Words(times), Last: last}
 	if state := one.Described.Schedule.State; state != nil {
 		row.Paused, row.Note = state.Paused, state.Note
 	}
+	zone, err := time.LoadLocation(times.Zone)
 	next := one.Described.Info.NextActionTimes
 	for _, at := range next[:min(len(next), mostTimes)] {
-		row.Next = append(row.Next, at.UTC().Format("2006-01-02 15:04:05 UTC"))
-	}
-	recent := one.Described.Info.RecentActions
-	for i := len(recent) - 1; i >= max(0, len(recent)-mostTimes); i-- {
-		if started := recent[i].StartWorkflowResult; started != nil {
-			row.Last = append(row.Last, link{Name: recent[i].ActualTime.UTC().Format("2006-01-02 15:04:05 UTC"), Path: runPath(started.WorkflowID)})
+		shown := nextTime{At: at}
+		if err == nil && times.Zone != time.UTC.String() && times.Zone != "" {
+			shown.There = at.In(zone).Format("Mon 2 Jan 15:04") + " " + times.Zone
 		}
+		row.Next = append(row.Next, shown)
 	}
+	row.Missed = missedText(one.Described.Info.NumActionsMissedCatchupWindow, one.Described.Info.NumActionsSkippedOverlap)
 	if person.Operator {
 		pause := action{Command: "pause", Name: "Pause"}
 		if row.Paused {
@@ -76,6 +132,18 @@ func newScheduleRow(one *runs.Schedule, person Person) scheduleRow {
 		row.Actions = []action{pause, {Command: "trigger", Name: "Start a run now"}}
 	}
 	return row
+}
+
+// missedText says how many times of a schedule had no run, and why.
+func missedText(missed, skipped int) string {
+	var all []string
+	if missed > 0 {
+		all = append(all, terminal.Count(missed, "time")+" missed: the server was away")
+	}
+	if skipped > 0 {
+		all = append(all, terminal.Count(skipped, "time")+" skipped: the run before was open")
+	}
+	return strings.Join(all, "; ")
 }
 
 // changeSchedule pauses, resumes or triggers a schedule.
@@ -99,18 +167,18 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 		text = found.ID + " is resumed."
 		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: noted(note, "resumed by "+by)})
 	case "trigger":
-		return s.trigger(w, r, found, interpreter.Said{By: by, Reason: note})
+		return s.trigger(w, r, v, found, interpreter.Said{By: by, Reason: note})
 	default:
 		return &pageError{http.StatusBadRequest, "There is no such command."}
 	}
 	if err != nil {
 		return err
 	}
-	turnTo(w, r, "/schedules", flash{Text: text})
+	s.turnTo(w, r, v, "/schedules", flash{Text: text})
 	return nil
 }
 
-// noted is a note with who left it.
+// noted is the text of a note followed by who wrote it.
 func noted(note, by string) string {
 	if note == "" {
 		return by
@@ -122,7 +190,7 @@ func noted(note, by string) string {
 const triggerTime = 5 * time.Second
 
 // trigger has a schedule start a run now.
-func (s *Server) trigger(w http.ResponseWriter, r *http.Request, found *runs.Schedule, said interpreter.Said) error {
+func (s *Server) trigger(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
 	result, err := s.sender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
 	if err != nil {
 		return err
@@ -136,6 +204,6 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request, found *runs.Sch
 	default:
 		shown.Text = "A run of " + found.ID + " was requested. It is listed when it has started."
 	}
-	turnTo(w, r, "/schedules", shown)
+	s.turnTo(w, r, v, "/schedules", shown)
 	return nil
 }

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,6 +41,8 @@ type iterationRow struct {
 	Now     string
 	Error   string
 	Child   string
+	Events  string // address of its events
+	Again   string // address of the page that runs it again, "" where it cannot be
 }
 
 func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -64,7 +65,9 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	}
 	var all []iterationRow
 	for _, visit := range visits {
-		shown.Visits = append(shown.Visits, newStepRow(status, *visit, nil))
+		row := newStepRow(status, *visit, nil)
+		row.Rows = newRowsView(visit.Rows, []runs.Step{*visit})
+		shown.Visits = append(shown.Visits, row)
 		if visit.Loop == nil {
 			continue
 		}
@@ -74,6 +77,15 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		all = append(all, shown.iterations(visit, status)...)
 	}
 	shown.cut(all, r.URL.Query())
+	canAgain := found.Ended() && found.Origin == "" && s.Reprocess != nil && v.person.Operator
+	for i := range shown.Iterations {
+		row := &shown.Iterations[i]
+		row.Events = eventsPath(found.WorkflowID, name, &row.Index)
+		if canAgain && row.Status == interpreter.Failed {
+			row.Again = runPath(found.WorkflowID) + "/confirm?" +
+				url.Values{"command": {reprocess}, "step": {name}, "index": {strconv.Itoa(row.Index)}, "run": {found.LastRunID()}}.Encode()
+		}
+	}
 	shown.Notes = status.Notes
 	shown.Actions = s.stepActions(status, visits[len(visits)-1], v.person)
 	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+found.WorkflowID, "/", !found.Ended()
@@ -132,7 +144,9 @@ func (s *Server) stepActions(status *runs.Status, step *runs.Step, person Person
 	} else {
 		all = append(all, action{Command: steer.Pause, Name: "Pause step"})
 	}
-	all = append(all, action{Command: steer.RetryNow, Name: "Retry now"}, action{Command: steer.Skip, Name: "Skip…", Bad: true})
+	if stepWaits(*step) {
+		all = append(all, action{Command: steer.RetryNow, Name: "Retry now"}, action{Command: steer.Skip, Name: "Skip…", Bad: true})
+	}
 	return append(all, action{Command: steer.Set, Name: "Change speed"})
 }
 
@@ -156,35 +170,5 @@ func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+found.WorkflowID, "/", !found.Ended()
 	s.write(w, v, http.StatusOK, "log", shown)
-	return nil
-}
-
-// eventsPage lists the events of a run without those of its iterations.
-func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	const most = 300
-	type row struct{ At, Name, Text string }
-	shown := struct {
-		Run  runs.Found
-		Rows []row
-		More bool
-	}{Run: found}
-	stop := fmt.Errorf("enough events")
-	_, err = s.Runs.Events(r.Context(), found, runs.EventFilter{}, func(event runs.Event) error {
-		if len(shown.Rows) == most {
-			shown.More = true
-			return stop
-		}
-		shown.Rows = append(shown.Rows, row{event.At.UTC().Format("2006-01-02 15:04:05"), event.Event, render.Event(event)})
-		return nil
-	})
-	if err != nil && !shown.More {
-		return err
-	}
-	v.frame.Title, v.frame.Section = "Events · "+found.WorkflowID, "/"
-	s.write(w, v, http.StatusOK, "events", shown)
 	return nil
 }

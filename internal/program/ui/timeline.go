@@ -2,57 +2,389 @@ package ui
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
 	"reprise/interpreter"
 )
 
 const (
-	// timelineWidth is how many units the time of a run is wide.
-	timelineWidth = 1000.0
-	// mostLanes bounds the visits that are drawn.
-	mostLanes = 60
+	// mostLanes bounds the visits of steps that are drawn, and mostIterations the iterations of one.
+	mostLanes, mostIterations = 60, 30
+	// mostShapes bounds the attempts and waits that are drawn of one visit or iteration.
+	mostShapes = 150
+	// mostTimelineEvents and longestTimeline bound what is read for the timeline.
+	mostTimelineEvents, longestTimeline = 20_000, 8 * time.Second
+	// leastWidth is that of what takes no time, in percent.
+	leastWidth = 0.4
 )
 
-// timeline is when the steps of a run were open.
+// timeline is when the steps of a run, their attempts and their waits were open.
 type timeline struct {
-	Lanes []lane
-	Left  int // visits that are not drawn
-	Took  string
+	From, To time.Time
+	Took     string
+	Lanes    []*lane
+	Left     int // visits that are not drawn
+	Note     string
+	Live     bool
+	// Path is that of the page with attempts, waits and iterations.
+	Path string
+
+	run   string
+	known map[string]*lane
 }
 
-// lane is a visit of a step.
+// lane is a visit of a step, or one of its iterations.
 type lane struct {
-	Name   string
-	Status interpreter.Status
-	X, W   float64
-	Text   string
+	Name, Path  string
+	Status      interpreter.Status // "" until its end or its state is known
+	X, W        float64            // in percent; W is 0 until it is known
+	Text        string             // how long it was open
+	Shapes      []shape
+	ShapesLeft  int
+	Rows        []*lane // its iterations
+	RowsLeft    int
+	IsIteration bool
 }
 
-// newTimeline is nil where no step has started.
+// shape is an attempt, or a wait.
+type shape struct {
+	Class, Title, Path string
+	X, W               float64
+}
+
+// tick is a time at the axis, since the start.
+type tick struct {
+	X    float64
+	Text string
+}
+
+// newTimeline is the timeline of the steps of a run, nil where none has started.
 func newTimeline(status *runs.Status) *timeline {
-	end := cmp.Or(status.EndedAt, status.At)
-	whole := max(end.Sub(status.StartedAt), time.Millisecond)
-	t := &timeline{Took: terminal.Duration(whole)}
-	at := func(of time.Time) float64 {
-		return min(timelineWidth, max(0, timelineWidth*float64(of.Sub(status.StartedAt))/float64(whole)))
-	}
+	t := timelineOf(status)
 	for _, step := range status.Steps {
 		if step.StartedAt.IsZero() {
 			continue
 		}
-		if len(t.Lanes) == mostLanes {
-			t.Left++
+		lane := t.lane(step.Step, step.Visit)
+		if lane == nil {
 			continue
 		}
-		to := cmp.Or(step.EndedAt, end)
-		x, text := at(step.StartedAt), terminal.Duration(to.Sub(step.StartedAt))
-		t.Lanes = append(t.Lanes, lane{Name: step.Step, Status: step.Status, X: x, W: max(4, at(to)-x), Text: text})
+		lane.Status = step.Status
+		t.span(lane, step.StartedAt, cmp.Or(step.EndedAt, t.To))
 	}
 	if len(t.Lanes) == 0 {
 		return nil
 	}
 	return t
+}
+
+func timelineOf(status *runs.Status) *timeline {
+	t := &timeline{
+		From: status.StartedAt, To: cmp.Or(status.EndedAt, status.At), Live: !status.Ended(), Path: runPath(status.WorkflowID) + "/timeline",
+		run: status.WorkflowID, known: map[string]*lane{},
+	}
+	if t.To.Sub(t.From) < time.Millisecond {
+		t.To = t.From.Add(time.Millisecond)
+	}
+	t.Took = terminal.Duration(t.To.Sub(t.From))
+	return t
+}
+
+// at is where a time is, in percent.
+func (t *timeline) at(when time.Time) float64 {
+	return min(100, max(0, 100*float64(when.Sub(t.From))/float64(t.To.Sub(t.From))))
+}
+
+func (t *timeline) place(from, to time.Time) (x, width float64) {
+	x = min(t.at(from), 100-leastWidth)
+	return x, max(leastWidth, t.at(to)-x)
+}
+
+// span sets when a lane was open.
+func (t *timeline) span(l *lane, from, to time.Time) {
+	l.X, l.W = t.place(from, to)
+	l.Text = terminal.Duration(to.Sub(from))
+}
+
+// lane finds the lane of a visit; nil where there are too many.
+func (t *timeline) lane(step string, visit int) *lane {
+	name := step
+	if visit > 1 {
+		name += fmt.Sprintf("#%d", visit)
+	}
+	if known := t.known[name]; known != nil {
+		return known
+	}
+	if len(t.Lanes) == mostLanes {
+		t.Left++
+		return nil
+	}
+	found := &lane{Name: name, Path: stepPath(t.run, step)}
+	t.Lanes, t.known[name] = append(t.Lanes, found), found
+	return found
+}
+
+// row finds the lane of an iteration; nil where there are too many.
+func (t *timeline) row(of *lane, event runs.Event) *lane {
+	name := fmt.Sprintf("%s[%d]", of.Name, *event.Index)
+	if known := t.known[name]; known != nil {
+		return known
+	}
+	if len(of.Rows) == mostIterations {
+		if event.Event == runs.IterationCompleted || event.Event == runs.IterationFailed {
+			of.RowsLeft++
+		}
+		return nil
+	}
+	found := &lane{Name: strconv.Itoa(*event.Index), Path: eventsPath(t.run, event.Step, event.Index), IsIteration: true}
+	of.Rows, t.known[name] = append(of.Rows, found), found
+	return found
+}
+
+// See adds a span.
+func (t *timeline) See(span stats.Span) {
+	event := span.Event
+	of := t.lane(event.Step, event.Visit)
+	if of == nil {
+		return
+	}
+	if event.Index != nil {
+		if of = t.row(of, event); of == nil {
+			return
+		}
+	}
+	switch span.Of {
+	case stats.Step, stats.Iteration:
+		of.Status = cmp.Or(event.Status, interpreter.Running)
+		t.span(of, span.From, span.To)
+	case stats.Attempt, stats.Wait:
+		if len(of.Shapes) == mostShapes {
+			of.ShapesLeft++
+			return
+		}
+		of.Shapes = append(of.Shapes, t.shape(span))
+	}
+}
+
+// shape draws an attempt, or a wait.
+func (t *timeline) shape(span stats.Span) shape {
+	event := span.Event
+	s := shape{Class: "wait", Path: eventsPath(t.run, event.Step, event.Index) + "#" + eventID(event)}
+	s.X, s.W = t.place(span.From, span.To)
+	took := terminal.Duration(span.To.Sub(span.From))
+	if span.Of == stats.Wait {
+		s.Title = "wait"
+		if event.Reason != "" {
+			s.Title += " (" + event.Reason + ")"
+		}
+		s.Title += ": " + took
+		return s
+	}
+	s.Class, s.Title = "attempt", fmt.Sprintf("attempt %d", event.Attempt)
+	if event.AttemptTo > event.Attempt {
+		s.Title = fmt.Sprintf("attempts %d–%d", event.Attempt, event.AttemptTo)
+	}
+	if event.Page > 0 {
+		s.Title += fmt.Sprintf(", page %d", event.Page)
+	}
+	if event.Sink != "" {
+		s.Title += ", " + event.Sink
+	}
+	if s.Title += ": " + took; event.Error != nil {
+		s.Class = "attempt failed"
+		s.Title += ", " + terminal.Shorten(event.Error.Message, 120)
+	}
+	return s
+}
+
+// Ticks are the times at the axis.
+func (t *timeline) Ticks() []tick {
+	const most = 6
+	whole := t.To.Sub(t.From)
+	every := whole
+	for _, step := range []time.Duration{
+		time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second,
+		2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+		time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour, 365 * 24 * time.Hour,
+	} {
+		if every = step; whole/step <= most {
+			break
+		}
+	}
+	var ticks []tick
+	for at := time.Duration(0); at <= whole && len(ticks) <= most+1; at += every {
+		x := 100 * float64(at) / float64(whole)
+		if x > 94 && at > 0 {
+			break // its text would be beyond the end
+		}
+		ticks = append(ticks, tick{x, tickText(at)})
+	}
+	return ticks
+}
+
+// tickText is a time since the start, without units that are 0.
+func tickText(at time.Duration) string {
+	switch {
+	case at == 0:
+		return "0"
+	case at < time.Second:
+		return at.String()
+	case at%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", at/(24*time.Hour))
+	case at%time.Hour == 0:
+		return fmt.Sprintf("%dh", at/time.Hour)
+	case at%time.Minute == 0:
+		return fmt.Sprintf("%dm", at/time.Minute)
+	}
+	return at.String()
+}
+
+// eventsPath is the page of the events of a step, or of an iteration of it.
+func eventsPath(run, step string, index *int) string {
+	query := url.Values{"step": {step}}
+	if index != nil {
+		query.Set("index", strconv.Itoa(*index))
+	}
+	return runPath(run) + "/events?" + query.Encode()
+}
+
+// eventID is where the page of events has an attempt.
+func eventID(event runs.Event) string {
+	id := fmt.Sprintf("attempt-%d-%d", event.Visit, event.Attempt)
+	if event.Index != nil {
+		id = fmt.Sprintf("attempt-%d-%d-%d", event.Visit, *event.Index, event.Attempt)
+	}
+	return id
+}
+
+// errEnough ends the reading of events.
+var errEnough = errors.New("enough events")
+
+// fewIterations reports whether a run has iterations, and so few that all of their attempts are read too.
+func (t *timeline) fewIterations() bool {
+	const most = 50
+	rows := 0
+	for _, drawn := range t.Lanes {
+		rows += len(drawn.Rows) + drawn.RowsLeft
+	}
+	return rows > 0 && rows <= most
+}
+
+// readTimeline reads the events of a run.
+func (s *Server) readTimeline(ctx context.Context, t *timeline, found runs.Found, filter runs.EventFilter) error {
+	read, began := 0, time.Now()
+	spans := stats.NewSpans(t.See)
+	_, err := s.Runs.Events(ctx, found, filter, func(event runs.Event) error {
+		if read++; read > mostTimelineEvents || time.Since(began) > longestTimeline {
+			return errEnough
+		}
+		spans.Add(event)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		t.Note = fmt.Sprintf("Only the first %d events are drawn. starter report draws all of them.", read-1)
+	case err != nil:
+		return err
+	}
+	spans.Close(t.To)
+	return nil
+}
+
+// timelinePage shows the attempts, the waits and the iterations of a run. Where a script runs, the page of the run has it too.
+func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	status := &runs.Status{Found: found, At: v.frame.At}
+	t := timelineOf(status)
+	if err := s.readTimeline(r.Context(), t, found, runs.EventFilter{}); err != nil {
+		return err
+	}
+	if t.fewIterations() { // so the attempts within them are few
+		t = timelineOf(status)
+		if err := s.readTimeline(r.Context(), t, found, runs.EventFilter{Attempts: true}); err != nil {
+			return err
+		}
+	}
+	for _, drawn := range t.Lanes {
+		slices.SortStableFunc(drawn.Rows, func(x, y *lane) int {
+			return cmp.Or(cmp.Compare(len(x.Name), len(y.Name)), cmp.Compare(x.Name, y.Name))
+		})
+	}
+	shown := struct {
+		Run      runs.Found
+		Timeline *timeline
+	}{found, t}
+	v.frame.Title, v.frame.Section, v.frame.Live = "Timeline · "+found.WorkflowID, "/", !found.Ended()
+	s.write(w, v, http.StatusOK, "timeline", shown)
+	return nil
+}
+
+// eventRow is an event of the list.
+type eventRow struct {
+	ID       string // of the row; "" for what nothing leads to
+	At       time.Time
+	Name     string
+	Text     string
+	IsFailed bool
+}
+
+// eventsView is the list of events.
+type eventsView struct {
+	Run         runs.Found
+	Step        string
+	Index       string
+	Rows        []eventRow
+	More        bool
+	AllOfTheRun string
+}
+
+// eventsPage lists the events of a run without those of its iterations, or all of a step or an iteration.
+func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	const most = 300
+	shown := eventsView{Run: found, Step: r.URL.Query().Get("step"), Index: r.URL.Query().Get("index"), AllOfTheRun: runPath(found.WorkflowID) + "/events"}
+	filter := runs.EventFilter{Step: shown.Step}
+	if shown.Index != "" {
+		index, err := strconv.Atoi(shown.Index)
+		if err != nil || index < 0 || shown.Step == "" {
+			return &pageError{http.StatusBadRequest, "An iteration is named by its step and its index: a number from 0."}
+		}
+		filter.Index = &index
+	}
+	ids := map[string]bool{}
+	_, err = s.Runs.Events(r.Context(), found, filter, func(event runs.Event) error {
+		if len(shown.Rows) == most {
+			shown.More = true
+			return errEnough
+		}
+		row := eventRow{At: event.At, Name: event.Event, Text: render.Event(event), IsFailed: event.Error != nil}
+		if id := eventID(event); event.Kind().Of == runs.OfAttempt && !ids[id] {
+			row.ID, ids[id] = id, true
+		}
+		shown.Rows = append(shown.Rows, row)
+		return nil
+	})
+	if err != nil && !shown.More {
+		return err
+	}
+	v.frame.Title, v.frame.Section = "Events · "+found.WorkflowID, "/"
+	s.write(w, v, http.StatusOK, "events", shown)
+	return nil
 }

@@ -18,8 +18,10 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/localserver"
 	"reprise/internal/program/steer"
 )
 
@@ -32,17 +34,30 @@ type Options struct {
 	// Again starts a run with the playbook and the workload of another one, and
 	// Reprocess runs the failed iterations of one again. Both give the ID of the run
 	// that does so. Nil leaves the button out.
-	Again, Reprocess func(ctx context.Context, run runs.Found, said ChangedBy) (workflowID string, err error)
+	Again     func(ctx context.Context, run runs.Found, said ChangedBy) (workflowID string, err error)
+	Reprocess func(ctx context.Context, run runs.Found, only Only, said ChangedBy) (workflowID string, err error)
 	// Library is the folder of playbooks; nil is none.
 	Library *Library
 	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
 	TemporalUI func(workflowID, runID string) string
+	// Temporal is that UI where these pages lead to it; nil where it is elsewhere.
+	Temporal http.Handler
 	// Docs are the documents, below /docs/; nil leaves them out.
 	Docs http.Handler
 	// Log gives the last lines that a worker has logged about a run; nil leaves the page out.
-	Log    func(ctx context.Context, run runs.Found, most int) ([]string, error)
-	Logger *slog.Logger     // nil discards
-	Now    func() time.Time // nil is time.Now
+	Log func(ctx context.Context, run runs.Found, most int) ([]string, error)
+	// StartedWith is the command that serves the page, such as "starter ui"; pages name it once it has ended.
+	StartedWith string
+	// TemporalAway is what to do when the Temporal server does not respond, as a sentence.
+	TemporalAway string
+	Logger       *slog.Logger     // nil discards
+	Now          func() time.Time // nil is time.Now
+}
+
+// Only chooses the failed iterations that are run again; zero values choose all.
+type Only struct {
+	Step  string
+	Index *int
 }
 
 // ChangedBy is who changes something, and why.
@@ -53,9 +68,12 @@ type Server struct {
 	Options
 
 	mux      *http.ServeMux
+	temporal http.Handler
 	secret   []byte // of the forms
 	silences silences
+	ended    endedCounts
 	faults   faults
+	openSets openSets
 }
 
 // New makes a server.
@@ -66,11 +84,12 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults()}
+	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults(), openSets: newOpenSets()}
 	for pattern, show := range map[string]pageHandler{
 		"GET /{$}":                    s.runsPage,
 		"GET /runs/{id}":              s.runPage,
 		"GET /runs/{id}/events":       s.eventsPage,
+		"GET /runs/{id}/timeline":     s.timelinePage,
 		"GET /runs/{id}/log":          s.logPage,
 		"GET /runs/{id}/steps/{step}": s.stepPage,
 		"GET /runs/{id}/confirm":      s.confirmPage,
@@ -90,6 +109,10 @@ func New(options Options) *Server {
 			documents.ServeHTTP(w, r)
 			return nil
 		}))
+	}
+	if s.Temporal != nil {
+		s.temporal = s.visited(checkOrigin, s.temporalUI)
+		s.mux.Handle("GET "+localserver.UIPath, http.RedirectHandler(temporalPath, http.StatusFound))
 	}
 	if s.Access.Holder != nil {
 		s.mux.HandleFunc("POST /sign-in", s.signIn)
@@ -141,7 +164,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
-	s.mux.ServeHTTP(w, r.WithContext(ctx))
+	if r = r.WithContext(ctx); s.isTemporal(r) {
+		s.temporal.ServeHTTP(w, r)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
 }
 
 // pageError is what a page says in place of its content.
@@ -162,7 +189,10 @@ type visit struct {
 type pageHandler func(w http.ResponseWriter, r *http.Request, v *visit) error
 
 // page lets those in who may see a page.
-func (s *Server) page(handle pageHandler) http.Handler {
+func (s *Server) page(handle pageHandler) http.Handler { return s.visited(s.checkChange, handle) }
+
+// visited lets those in who may see a page, if what they ask for passes a check.
+func (s *Server) visited(check, handle pageHandler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
 		v := &visit{}
@@ -174,11 +204,14 @@ func (s *Server) page(handle pageHandler) http.Handler {
 			v.person, err = s.Access.person(r)
 		}
 		if err == nil {
-			v.frame = frame{Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil, Docs: s.Docs != nil}
-			err = s.checkChange(w, r, v)
+			v.frame = frame{
+				Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil, Docs: s.Docs != nil,
+				Temporal: s.Temporal != nil && v.person.Owner, Away: s.away(),
+			}
+			err = check(w, r, v)
 		}
 		if err == nil {
-			err = s.guarded(handle, w, r, v)
+			err = s.watched(handle, w, r, v)
 		}
 		switch {
 		case errors.Is(err, errSignIn):
@@ -203,7 +236,7 @@ func (s *Server) guarded(handle pageHandler, w http.ResponseWriter, r *http.Requ
 // checkChange refuses changes by pages of others, and by those who may only look.
 func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		v.frame.Flash = popFlash(w, r)
+		v.frame.Flash = s.popFlash(w, r, v)
 		return nil
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -222,6 +255,9 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 // fail shows an error.
 func (s *Server) fail(w http.ResponseWriter, v *visit, err error) {
 	var shown *pageError
+	if connect.Unavailable(err) {
+		err = s.errAway()
+	}
 	if !errors.As(err, &shown) {
 		shown = &pageError{http.StatusInternalServerError, terminal.Shorten(err.Error(), 500)}
 		s.Logger.Error("a page could not be shown", "error", err)

@@ -16,7 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tool"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -49,7 +49,7 @@ func TestCases(t *testing.T) {
 	}
 	for _, text := range texts {
 		file := source.NewFile("bench.yaml", []byte(text))
-		_, found := playbook.Validate(file, catalogue, playbook.CheckOptions{})
+		_, found := check.Validate(file, catalogue, check.Options{})
 		require.False(t, found.HasErrors(), "%s\n%s", file.FormatAll(found), text)
 	}
 

@@ -12,7 +12,7 @@ import (
 
 	"reprise/internal/observe/ending"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // one is a case of the benchmark.
@@ -206,8 +206,8 @@ func (b *bench) pagesByHand(ctx context.Context, options client.StartWorkflowOpt
 }
 
 func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
-	run, err := b.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "bench.yaml", Source: c.source, Workload: expression.Of(map[string]any{})})
+	run, err := b.client.ExecuteWorkflow(ctx, options, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "bench.yaml", Source: c.source, Workload: expression.Of(map[string]any{})})
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // ended is how the run says that an item ended.
@@ -26,7 +26,7 @@ type ended struct {
 
 // checkAnswers: each attempt has one outcome, which is the answer that was taken
 // first; attempts are as many as the policies say; every element is there once.
-func (r *answersRound) checkAnswers(result workflows.Result) {
+func (r *answersRound) checkAnswers(result protocol.Result) {
 	r.t.Helper()
 	require.Empty(r.t, r.other.trouble)
 	items := r.endings(result)
@@ -60,7 +60,7 @@ func (r *answersRound) checkAnswers(result workflows.Result) {
 }
 
 // endings are those of all items as the run tells them.
-func (r *answersRound) endings(result workflows.Result) []ended {
+func (r *answersRound) endings(result protocol.Result) []ended {
 	r.t.Helper()
 	var given struct {
 		Results []map[string]any `json:"results"`
@@ -248,7 +248,7 @@ func (r *answersRound) checkMarks(histories []testenv.RunHistory) {
 			if event.GetEventType() != enumspb.EVENT_TYPE_MARKER_RECORDED {
 				continue
 			}
-			var mark workflows.AnswerMark
+			var mark protocol.AnswerMark
 			payload := event.GetMarkerRecordedEventAttributes().GetDetails()["data"].GetPayloads()
 			if len(payload) > 0 && converter.GetDefaultDataConverter().FromPayload(payload[len(payload)-1], &mark) == nil && mark.Over {
 				over[mark.Key]++

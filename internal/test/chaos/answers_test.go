@@ -14,7 +14,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestAnswers: another system answers attempts late, twice, in any order, with
@@ -269,7 +269,7 @@ func (r *answersRound) blowPause() {
 	if r.chance(2) {
 		step = map[bool]string{true: "each", false: "ask"}[r.form.inner]
 	}
-	_, err := r.steer(workflows.PauseUpdate, step)
+	_, err := r.steer(protocol.PauseUpdate, step)
 	if err != nil {
 		require.True(r.t, r.isOver(), "pause: %v", err)
 		return
@@ -277,7 +277,7 @@ func (r *answersRound) blowPause() {
 	h := halt{step: step, from: time.Now()}
 	r.sleep(1000, 9000)
 	h.to = time.Now()
-	if _, err := r.steer(workflows.ResumeUpdate, step); err != nil {
+	if _, err := r.steer(protocol.ResumeUpdate, step); err != nil {
 		require.True(r.t, r.isOver(), "resume: %v", err)
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestMovingChildRuns: the elements of a loop are playbooks of several steps with sinks,
@@ -345,7 +345,7 @@ func (r *stage) startAgain(origin client.WorkflowRun, letters []deadletter.Lette
 	require.NoError(r.t, err)
 	r.run, err = r.env.Client().ExecuteWorkflow(r.t.Context(), client.StartWorkflowOptions{
 		ID: deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round), TaskQueue: r.queue,
-	}, workflows.PlaybookWorkflowName, input)
+	}, protocol.PlaybookWorkflowName, input)
 	require.NoError(r.t, err)
 	r.asked = time.Time{}
 }

@@ -10,7 +10,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // startAndHold starts a run and returns at some moment of it: while a request is held, until
@@ -137,13 +137,13 @@ func (r *incrementalRound) terminateAndMeet() {
 // waitsForState reports whether a run says that another one has its state.
 func (r *incrementalRound) waitsForState(run client.WorkflowRun) bool {
 	progress, found := r.progress(run)
-	return found && slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
+	return found && slices.ContainsFunc(progress.Steps, func(step protocol.StepRecord) bool { return step.Reason == interpreter.ReasonState })
 }
 
 // progress is what a run says of itself; false where it cannot.
-func (r *incrementalRound) progress(run client.WorkflowRun) (progress workflows.Progress, found bool) {
+func (r *incrementalRound) progress(run client.WorkflowRun) (progress protocol.Progress, found bool) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), beat*20)
 	defer cancel()
-	answer, err := r.env.Client().QueryWorkflow(ctx, run.GetID(), run.GetRunID(), workflows.ProgressQuery)
+	answer, err := r.env.Client().QueryWorkflow(ctx, run.GetID(), run.GetRunID(), protocol.ProgressQuery)
 	return progress, err == nil && answer.Get(&progress) == nil
 }

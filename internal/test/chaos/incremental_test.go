@@ -16,7 +16,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestIncremental: ten runs share one state over a source that moves, while workers are killed,
@@ -264,8 +264,8 @@ func (r *incrementalRound) start() client.WorkflowRun {
 	require.NoError(r.t, err)
 	run, err := r.env.Client().ExecuteWorkflow(r.t.Context(),
 		client.StartWorkflowOptions{ID: fmt.Sprintf("incremental-%d-%s-%d", r.number, r.queue, r.runs), TaskQueue: r.queue},
-		workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "incremental.yaml", Source: r.playbook(), Workload: expression.Of(workload)})
+		protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "incremental.yaml", Source: r.playbook(), Workload: expression.Of(workload)})
 	require.NoError(r.t, err)
 	r.run = run
 	return run
@@ -276,7 +276,7 @@ func (r *incrementalRound) finish(run client.WorkflowRun) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	var result workflows.Result
+	var result protocol.Result
 	if err := run.Get(ctx, &result); ctx.Err() != nil {
 		progress, _ := r.progress(run)
 		require.Fail(r.t, "the run does not end", "%s: %+v", run.GetID(), progress)

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // replays is how often the histories of every run are replayed.
@@ -58,7 +59,7 @@ func (r *stage) checkHistories(histories []testenv.RunHistory) {
 
 // checkAggregate: each element is there exactly once, as what the API answered
 // it, and the counts add up.
-func (r *round) checkAggregate(result workflows.Result) {
+func (r *round) checkAggregate(result protocol.Result) {
 	r.t.Helper()
 	s := r.scenario
 	require.Equal(r.t, s.status(), result.Status, "%+v", result.Error)

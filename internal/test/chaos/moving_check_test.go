@@ -18,7 +18,7 @@ import (
 	"reprise/internal/program/demoapi"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // outcome waits for the end of the run and has every element account for what it
@@ -54,7 +54,7 @@ func (r *movingRound) outcome() time.Duration {
 }
 
 // outcomes are how the elements ended, by their places.
-func (r *movingRound) outcomes(result workflows.Result) []outcome {
+func (r *movingRound) outcomes(result protocol.Result) []outcome {
 	r.t.Helper()
 	require.Contains(r.t, []interpreter.Status{interpreter.Completed, interpreter.Partial}, result.Status, "%+v", result.Error)
 	if !r.movement.loop {
@@ -82,7 +82,7 @@ func (r *movingRound) outcomes(result workflows.Result) []outcome {
 	return outcomes
 }
 
-func (r *movingRound) loop(result workflows.Result) *workflows.LoopRecord {
+func (r *movingRound) loop(result protocol.Result) *protocol.LoopRecord {
 	r.t.Helper()
 	loop := result.Steps[len(result.Steps)-1].Loop
 	require.NotNil(r.t, loop)
@@ -114,7 +114,7 @@ func convert(t require.TestingT, data, into any) {
 }
 
 // checkLoop: the counts add up, and each failure is a dead letter, once.
-func (r *movingRound) checkLoop(result workflows.Result, outcomes []outcome) {
+func (r *movingRound) checkLoop(result protocol.Result, outcomes []outcome) {
 	r.t.Helper()
 	failed := 0
 	dead := []map[string]any{}

@@ -19,11 +19,11 @@ type blow func(r *movingRound, first bool) bool
 var (
 	pageBlows = []blow{
 		killBehindPage, killBehindPage, killBehindPage, killBehindPage,
-		killBeforeReport, killAfterReport, killInMovingWrite, killSomewhere,
+		killBeforeReport, killAfterReport, killInMovingWrite, killSomewhere, killTwice, killTwice,
 	}
 	callBlows = []blow{
 		killBehindPage, killBehindPage, killBeforeReport, killBeforeReport,
-		killAfterReport, killInMovingWrite, killInMovingWrite, killSomewhere,
+		killAfterReport, killInMovingWrite, killInMovingWrite, killSomewhere, killTwice,
 	}
 )
 
@@ -39,6 +39,9 @@ func (r *movingRound) strike(short bool) {
 		most--
 	}
 	for n := range r.between(1, most) {
+		if r.kills >= most {
+			break
+		}
 		if !blows[r.random.IntN(len(blows))](r, n == 0) {
 			break
 		}
@@ -110,6 +113,38 @@ func killBehindPage(r *movingRound, first bool) bool {
 		return false
 	}
 	r.kill()
+	return true
+}
+
+// killTwice kills the worker behind some page, and the next one a few pages on, often before it has reported
+// anything: what the two have written only their ledgers know.
+func killTwice(r *movingRound, first bool) bool {
+	r.t.Helper()
+	if !killBehindPage(r, first) {
+		return false
+	}
+	if r.kills >= maxKills {
+		return true
+	}
+	pass := r.between(0, 3)
+	passed := make(chan struct{}, pass)
+	hold := r.api.Hold(func(request *http.Request) bool {
+		if !isFurtherPage(request) {
+			return false
+		}
+		select {
+		case passed <- struct{}{}:
+			return false
+		default:
+			return true
+		}
+	})
+	defer hold.Release()
+	r.t.Logf("the next worker dies behind %d pages", pass)
+	r.ensureWorker()
+	if r.comes(false, "another page is asked for", func() bool { return hold.Waiting() > 0 }) {
+		r.kill()
+	}
 	return true
 }
 

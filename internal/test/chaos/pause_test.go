@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
@@ -51,7 +51,7 @@ func pauseAndResume(r *round) {
 		if n > 0 && r.chance(2) {
 			r.api.release()
 		}
-		standing, err := r.steer(workflows.PauseUpdate, h.step)
+		standing, err := r.steer(protocol.PauseUpdate, h.step)
 		if err != nil && n > 0 && r.isOver() {
 			return
 		}
@@ -60,7 +60,7 @@ func pauseAndResume(r *round) {
 		h.from = time.Now()
 		r.holdOn(n == 0)
 		h.to = time.Now()
-		standing, err = r.steer(workflows.ResumeUpdate, h.step)
+		standing, err = r.steer(protocol.ResumeUpdate, h.step)
 		if err != nil && r.isOver() {
 			return // what was paused had nothing left to do
 		}
@@ -88,13 +88,13 @@ func (r *round) holdOn(first bool) {
 }
 
 // steer sends a command to the run.
-func (r *stage) steer(update, step string) (workflows.CommandResult, error) {
+func (r *stage) steer(update, step string) (protocol.CommandResult, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	var standing workflows.CommandResult
+	var standing protocol.CommandResult
 	handle, err := r.env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{Step: step, By: "chaos"}},
+		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{protocol.CommandInput{Step: step, By: "chaos"}},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {

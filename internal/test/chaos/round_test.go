@@ -15,7 +15,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/internal/test/testenv/testworker"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // patience is how long a run may stand still.
@@ -108,8 +108,8 @@ func (r *stage) begin(source string, inputs map[string]any) {
 	require.NoError(r.t, err)
 	r.run, err = r.env.Client().ExecuteWorkflow(r.t.Context(),
 		client.StartWorkflowOptions{ID: fmt.Sprintf("chaos-%d-%s", r.number, r.queue), TaskQueue: r.queue},
-		workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "chaos.yaml", Source: source, Workload: expression.Of(workload)})
+		protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "chaos.yaml", Source: source, Workload: expression.Of(workload)})
 	require.NoError(r.t, err)
 }
 

@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/migrate"
-	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -81,11 +81,11 @@ func TestExamplesAreValid(t *testing.T) {
 			continue
 		}
 		file := source.NewFile(example.File+":"+strconv.Itoa(example.Line), []byte(example.Playbook()))
-		options := playbook.CheckOptions{}
+		options := check.Options{}
 		if !example.Whole() {
 			options.Workload = docs.Workload()
 		}
-		_, found := playbook.Validate(file, activities.Default(), options)
+		_, found := check.Validate(file, activities.Default(), options)
 		require.Empty(t, found, "%s", file.FormatAll(found))
 	}
 }
@@ -103,7 +103,7 @@ func TestInvalidExamples(t *testing.T) {
 		require.True(t, example.Next.Is("text"), "%s:%d: no message follows", example.File, example.Line)
 		name, _, _ := strings.Cut(example.Next.Text, ":")
 		file := source.NewFile(name, []byte(example.Text))
-		_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+		_, found := check.Validate(file, activities.Default(), check.Options{})
 		require.Equal(t, file.FormatAll(found), example.Next.Text, "%s:%d", example.File, example.Next.Line)
 	}
 	require.Positive(t, seen)
@@ -325,7 +325,7 @@ func blank(text string) string { return strings.Repeat("\n", strings.Count(text,
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	known := anchors(read(t, "docs/reference/diagnostics.md"))
-	for _, code := range playbook.Codes() {
+	for _, code := range check.Codes() {
 		require.Contains(t, known, code.Code)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"reprise/internal/program/reference"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
 )
 
@@ -104,7 +105,7 @@ func (w writer) section(section playbook.Section) string {
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
 	rows := [][]string{{"key", "what it says"}}
 	var blocks []string
-	for _, key := range section.Keys {
+	for _, key := range mostUsedFirst(section) {
 		entry, _ := w.all.Key(section.Name, key.Name)
 		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(key.Name), reference.Anchor(entry.Name)), entry.Doc})
 		blocks = append(blocks, w.entry(entry, key.Aliases))
@@ -188,7 +189,7 @@ func (w writer) messages(e reference.Entry) string {
 		return ""
 	}
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := playbook.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, playbook.CheckOptions{Limits: limits, Now: reference.ExampleTime})
+	_, found := check.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, check.Options{Limits: limits, Now: reference.ExampleTime})
 	var lines []string
 	for _, one := range found {
 		if one.Code == e.Name {

@@ -18,7 +18,7 @@ const openAPIFile = "../internal/program/serve/openapi.json"
 // Pages are the files that are generated, as they should be now: path in the folder of the
 // documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
-	pages := map[string]string{"../llms.txt": reference.LLMs(), "../llms-full.txt": reference.New(catalogue).LLMsFull()}
+	pages := map[string]string{"../llms.txt": reference.LLMs()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)

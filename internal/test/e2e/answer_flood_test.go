@@ -16,7 +16,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // calledElsewhere begins a run whose call has left to a workflow of its own, and stops the
@@ -47,7 +47,7 @@ func (a *answering) signals(many int, answer func(i int) interpreter.Answer) {
 		group.Go(func() {
 			for i := int(next.Add(1)); i <= many; i = int(next.Add(1)) {
 				signal := func() error {
-					return a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, answer(i))
+					return a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", protocol.AnswerSignal, answer(i))
 				}
 				err := signal()
 				for until := time.Now().Add(patience); connect.Unreachable(err) && time.Now().Before(until); {

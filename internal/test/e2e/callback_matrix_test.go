@@ -20,7 +20,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // answering is a run with one webhook, of which an answer is to find the attempt in
@@ -263,16 +263,16 @@ func (a *answering) cancelled() string {
 
 func (a *answering) paused() string {
 	a.beginAwaited()
-	a.steer(workflows.PauseUpdate)
+	a.steer(protocol.PauseUpdate)
 	told := a.say(a.other.nth(a.t, 1).token, a.answer)
-	a.steer(workflows.ResumeUpdate)
+	a.steer(protocol.ResumeUpdate)
 	return told
 }
 
 func (a *answering) steer(update string) {
 	a.t.Helper()
 	handle, err := a.env.Client().UpdateWorkflow(a.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{protocol.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(a.t, err)
 	require.NoError(a.t, testenv.Outcome(a.t, handle, nil))
@@ -281,7 +281,7 @@ func (a *answering) steer(update string) {
 func (a *answering) workerDown() string {
 	a.beginAwaited()
 	a.halt()
-	require.NoError(a.t, a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, a.answer))
+	require.NoError(a.t, a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", protocol.AnswerSignal, a.answer))
 	a.work()
 	require.Eventually(a.t, func() bool { // a later update may overtake a signal
 		progress, known := a.progress(a.run)

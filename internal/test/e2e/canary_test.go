@@ -29,7 +29,7 @@ import (
 
 	"reprise/internal/base/secrets"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // canaryTails make it hard to write a secret in one way only.
@@ -344,8 +344,9 @@ const canaryBook = `
     loop: {collection: "{{ workload.every }}", mode: parallel, batch: 20}
     next: [{when: "{{ error is defined }}", step: done}]
   - step: sinks_http
-    tool: python
-    code: "def main(): return [{'a': 1}]"
+    tool: sqlite
+    auth: "sqlite:rows.db"
+    statement: SELECT 1 AS a
     loop:
       collection: "{{ workload.webs }}"
       mode: parallel
@@ -452,7 +453,7 @@ func (tp *tap) listen(
 type litter map[string][]string
 
 // leaves is what a run leaves on the way, wherever it went: for anybody to read.
-func (w *world) leaves(logged string, result workflows.Result, tapped *tap, shelf *shelf) litter {
+func (w *world) leaves(logged string, result protocol.Result, tapped *tap, shelf *shelf) litter {
 	w.t.Helper()
 	found := litter{"log": {logged}}
 	encoded, err := json.Marshal(result)
@@ -620,16 +621,24 @@ func known(canaries []canary) []map[string]any {
 
 // canaryWorkload says which canary goes where.
 func canaryWorkload(canaries []canary, parrot string) map[string]any {
+	share := 4 // of the ways to fail, one of so many for each canary
+	if *soak {
+		share = 2
+	}
 	var calls, again, snakes, databases, every, webs, each []any
 	for i, c := range canaries {
-		every, each = append(every, c.name), append(each, i)
+		costly := *soak || i%2 == 0 // it also goes where processes are started and connections opened
+		every = append(every, c.name)
+		if costly {
+			each = append(each, i)
+		}
 		for _, how := range []string{"type", "message", "long", "repr", "exit", "trace"} {
-			if how == "type" && i%2 == 0 || i%4 == len(how)%4 {
+			if costly && i/2%share == len(how)%share {
 				snakes = append(snakes, []any{i, how})
 			}
 		}
 		if c.base == "pg" {
-			databases = append(databases, c.name)
+			databases = append(databases, c.name) // whose canaries are of PostgreSQL
 			calls = append(calls, map[string]any{"auth": c.name, "url": parrot + "/?mode=text1"})
 			continue
 		}
@@ -642,7 +651,7 @@ func canaryWorkload(canaries []canary, parrot string) map[string]any {
 		}
 		for m, mode := range canaryModes {
 			slow := slices.Contains([]string{"hang", "redirects", "redirect-host"}, mode)
-			if slow && i%8 == 0 || !slow && (i+m)%2 == 0 {
+			if slow && i%(2*share) == 0 || !slow && (i+m)%share == 0 {
 				calls = append(calls, at(mode))
 			}
 		}
@@ -651,7 +660,9 @@ func canaryWorkload(canaries []canary, parrot string) map[string]any {
 		} else {
 			webs = append(webs, at("text1"), at("json2"))
 		}
-		databases = append(databases, c.name)
+		if costly {
+			databases = append(databases, c.name)
+		}
 	}
 	return map[string]any{
 		"calls": calls, "again": again, "snakes": snakes, "databases": databases, "every": every, "webs": webs, "each": each,

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const endlessRetry = `
@@ -28,7 +28,7 @@ func TestCancelDuringAWait(t *testing.T) {
     sink: {tool: http, url: "{{ api }}/api/v1/writes"}
 `+endlessRetry), nil)
 	waiting := w.await(run, "fetch", "retry_pending")
-	require.Contains(t, waiting.Waiting, "retry 1/9 of fetch after")
+	require.Contains(t, waiting.Waiting, "fetch: attempt 2 of 10 after")
 	require.Contains(t, waiting.Waiting, "HTTP 503")
 	require.WithinDuration(t, time.Now().Add(time.Hour), waiting.NextRetryAt, 20*time.Minute)
 	result := w.cancel(run)
@@ -98,8 +98,8 @@ func TestCancelALoop(t *testing.T) {
 func (w *world) awaitLoop(run interface{ GetID() string }, step string, n int) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
-		var progress workflows.Progress
-		told := w.ask(run.GetID()+"/"+step+"#1", "", workflows.ProgressQuery, &progress)
+		var progress protocol.Progress
+		told := w.ask(run.GetID()+"/"+step+"#1", "", protocol.ProgressQuery, &progress)
 		return told && progress.Stats.Success+progress.Stats.Failed >= n
 	}, patience, tick, "loop %s did not get to %d iterations", step, n)
 }

@@ -28,7 +28,7 @@ const rowPerElement = `
         tool: http
         method: GET
         timeout: 90s
-        url: "{{ api }}{{ '/slow?ms=60000&n=' if item in workload.slow else '/echo?n=' }}{{ item }}"
+        url: "{{ api }}{{ '/slow?ms=60000&n=' if item in workload.slow else '/echo?n=' }}{{ item }}{{ workload.ballast[:0] }}"
     retry:
       - when: "{{ error is not defined }}"
         then: {sink: {tool: postgres, auth: pg, table: done, args: {n: "{{ item }}"}}}
@@ -36,7 +36,7 @@ const rowPerElement = `
       tool: http
       url: "{{ api }}/api/v1/writes"
       args: {total: "{{ result.stats.total }}", success: "{{ result.stats.success }}"}
-workload: {n: 20, slow: [], broken: []}
+workload: {n: 20, slow: [], broken: [], ballast: ""}
 `
 
 // interrupted is a loop in which something ends the run, or most of it, before
@@ -241,7 +241,7 @@ func TestReprocessOfATerminatedReprocess(t *testing.T) {
 func TestReprocessOfShardsThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	const (
-		n    = 1000
+		n    = 110
 		loop = "mode: parallel\n      max_concurrency: 20\n      batch: 2\n      results: stats"
 	)
 	for name, test := range map[string]struct {
@@ -249,8 +249,8 @@ func TestReprocessOfShardsThatNeverBegan(t *testing.T) {
 		begun, shards int // shards of the loop, and of its reprocess
 		end           func(*interrupted)
 	}{
-		"cancelled in the second": {slow: 820, begun: 2, shards: 0, end: func(i *interrupted) { i.cancel(i.run) }},
-		"terminated in the first": {slow: 40, begun: 1, shards: 2, end: func(i *interrupted) { i.terminate(i.run) }},
+		"cancelled in the second": {slow: 84, begun: 2, shards: 0, end: func(i *interrupted) { i.cancel(i.run) }},
+		"terminated in the first": {slow: 4, begun: 1, shards: 2, end: func(i *interrupted) { i.terminate(i.run) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +258,7 @@ func TestReprocessOfShardsThatNeverBegan(t *testing.T) {
 			for k := range 10 {
 				slow = append(slow, test.slow+2*k)
 			}
-			i := newInterrupted(t, loop, map[string]any{"n": n, "slow": slow})
+			i := newInterrupted(t, loop, map[string]any{"n": n, "slow": slow, "ballast": ballast})
 			i.awaitRequests("/slow", len(slow))
 			require.Len(t, i.shards(i.run), test.begun)
 			test.end(i)

@@ -19,7 +19,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // keyed is a playbook whose key callers choose. Its runs ask the API until they may go.
@@ -49,7 +49,7 @@ func (w *world) flood(source, api string, keys []string) []client.WorkflowRun {
 			defer func() { <-places }()
 			all[i], failed[i] = w.env.Client().ExecuteWorkflow(w.t.Context(),
 				client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%04d", w.queue, i), TaskQueue: w.queue},
-				workflows.PlaybookWorkflowName, workflows.Input{
+				protocol.PlaybookWorkflowName, protocol.Input{
 					Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": api, "tenant": key}),
 				})
 		})
@@ -159,7 +159,7 @@ func (w *world) allEndWithin(all []client.WorkflowRun, within time.Duration) {
 	ctx, stop := context.WithTimeout(w.t.Context(), within)
 	defer stop()
 	for _, run := range all {
-		var result workflows.Result
+		var result protocol.Result
 		require.NoError(w.t, run.Get(ctx, &result), run.GetID())
 		require.Equal(w.t, interpreter.Completed, result.Status, "%s: %+v", run.GetID(), result.Error)
 	}

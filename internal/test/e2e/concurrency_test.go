@@ -27,6 +27,7 @@ import (
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // turnstile is an API that counts how many requests of a run are inside at once, and
@@ -125,7 +126,7 @@ workflow:
 // enter starts a run with an ID of its own.
 func (w *world) enter(id, source, api string) client.WorkflowRun {
 	w.t.Helper()
-	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
+	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, protocol.SearchAttributes())
 	require.NoError(w.t, err)
 	return w.enterWith(id, source, api, true)
 }
@@ -134,7 +135,7 @@ func (w *world) enter(id, source, api string) client.WorkflowRun {
 func (w *world) enterWith(id, source, api string, attributes bool) client.WorkflowRun {
 	w.t.Helper()
 	run, err := w.env.Client().ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{ID: w.queue + "/" + id, TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName, workflows.Input{
+		protocol.PlaybookWorkflowName, protocol.Input{
 			Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": api}), SearchAttributes: attributes,
 		})
 	require.NoError(w.t, err)
@@ -314,8 +315,8 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 		}
 		return len(places) == 3 && places[waiting[0].GetID()] == 1 && places[waiting[2].GetID()] == 3
 	}, patience, tick)
-	require.True(t, w.steers(waiting[0], workflows.PauseUpdate, workflows.CommandInput{}).Changed)
-	require.True(t, w.steers(waiting[0], workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(waiting[0], protocol.PauseUpdate, protocol.CommandInput{}).Changed)
+	require.True(t, w.steers(waiting[0], protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	require.Equal(t, interpreter.Queued, w.status(waiting[0]).Status)
 	result := w.cancel(waiting[0])
 	require.Empty(t, result.Warnings)
@@ -341,13 +342,13 @@ func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	waiting := w.enter("waiting", source, gate.url)
 	w.awaitTicket(waiting, queue.Queued)
 	require.False(t, w.status(waiting).Queue.Stopped)
-	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.CommandInput{Step: "stay"})
+	_, err := w.steer(waiting, protocol.RetryNowUpdate, protocol.CommandInput{Step: "stay"})
 	require.ErrorContains(t, err, "step stay is not running")
 	for _, id := range []string{holder.GetID(), w.lineOf("acme")} {
 		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "a test"))
 	}
 	require.True(t, w.status(waiting).Queue.Stopped)
-	require.Equal(t, 1, w.steers(waiting, workflows.RetryNowUpdate, workflows.CommandInput{}).Ended)
+	require.Equal(t, 1, w.steers(waiting, protocol.RetryNowUpdate, protocol.CommandInput{}).Ended)
 	w.await(waiting, "stay", interpreter.RetryPending)
 	require.Equal(t, []string{holder.GetID(), waiting.GetID()}, gate.arrived())
 	w.cancel(waiting)
@@ -426,7 +427,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 		failed++
 		require.Equal(t, interpreter.Failed, result.Status)
 		require.Equal(t, 1, step(t, result, "inner").Attempts, "it would fail again")
-		require.Contains(t, result.Error.Message, "the run waits in a circle: under the concurrency key")
+		require.Contains(t, result.Error.Message, "runs wait for each other in a circle: under the concurrency key")
 		require.Contains(t, result.Error.Message, "it waits for "+both[1-i].GetID())
 	}
 	require.Equal(t, 1, failed)
@@ -545,7 +546,7 @@ func TestAKeyMustBeText(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	for given, want := range map[string]string{
-		"null": "every part of a key must be there", "''": "must not be empty", "[a]": "must be text, not a list",
+		"null": "every part of a key needs a value", "''": "must not be empty", "[a]": "must be text, not a list",
 		strings.Repeat("x", 501): "has 501 bytes; it may have 500",
 	} {
 		source := strings.ReplaceAll(w.turning("limit: 1"), "tenant: acme", "tenant: "+given)
@@ -570,7 +571,7 @@ func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	require.NoError(t, syscall.Kill(first.PID(), syscall.SIGSTOP)) // its polls stay open
 	lost, err := w.env.Client().ExecuteWorkflow(t.Context(),
 		client.StartWorkflowOptions{ID: w.queue + "/lost", TaskQueue: w.queue, WorkflowTaskTimeout: 15 * time.Second},
-		workflows.PlaybookWorkflowName, workflows.Input{
+		protocol.PlaybookWorkflowName, protocol.Input{
 			Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": gate.url}),
 		})
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // steps of a playbook that reads, writes a row and posts, and then ends, which fails
@@ -288,9 +288,9 @@ func TestReprocessOfAnOlderRun(t *testing.T) {
 	_, err := w.outcome(run)
 	require.NoError(t, err)
 	w.db.Exec(t, "CREATE TABLE first AS SELECT * FROM done; DELETE FROM done")
-	input := workflows.Input{Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": w.api.URL(), "broken": []any{0, 1, 2}})}
+	input := protocol.Input{Name: "test.yaml", Source: source, Workload: expression.Of(map[string]any{"api": w.api.URL(), "broken": []any{0, 1, 2}})}
 	second, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: run.GetID(), TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName, input)
+		protocol.PlaybookWorkflowName, input)
 	require.NoError(t, err)
 	_, err = w.outcome(second)
 	require.NoError(t, err)
@@ -373,16 +373,17 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 		loop, ends string
 		slow       []any
 		left       []int
+		ballast    string
 	}{
 		"all of it": {loop: "mode: parallel\n      max_concurrency: 5", ends: "/fetch#1", slow: []any{25}, left: []int{25}},
 		"a shard": {
-			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/shard-400", slow: []any{425}, left: []int{425},
+			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/shard-40", slow: []any{65}, left: []int{65}, ballast: ballast,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := test.slow[0].(int) + 1
-			i := newInterrupted(t, test.loop, map[string]any{"n": n, "slow": test.slow})
+			i := newInterrupted(t, test.loop, map[string]any{"n": n, "slow": test.slow, "ballast": test.ballast})
 			i.terminates = true
 			i.awaitRequests("/slow", 1)
 			require.Eventually(t, func() bool { return len(i.rows(i.db, "SELECT n FROM done")) == n }, patience, tick)
@@ -406,8 +407,8 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 func (i *interrupted) awaitEnded(loop string, n int) {
 	i.t.Helper()
 	require.Eventually(i.t, func() bool {
-		var progress workflows.Progress
-		return i.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Stats.Success >= n
+		var progress protocol.Progress
+		return i.ask(loop, "", protocol.ProgressQuery, &progress) && progress.Stats.Success >= n
 	}, patience, tick)
 }
 

@@ -14,12 +14,12 @@ import (
 	"reprise/internal/program/demoapi"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // checkMedications: every patient is accounted for, and the rows in the
 // database are those of the 24 patients that exist, each once.
-func (w *world) checkMedications(run client.WorkflowRun, result workflows.Result, db *testenv.Database) {
+func (w *world) checkMedications(run client.WorkflowRun, result protocol.Result, db *testenv.Database) {
 	w.t.Helper()
 	require.EqualValues(w.t, "partial_success", result.Status, "%+v", result.Error)
 	require.Equal(w.t, map[string]any{

@@ -17,7 +17,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // chain reads a run with its reprocesses.
@@ -63,9 +63,9 @@ func (w *world) reprocessChain(
 		TaskQueue: w.queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}
-	again, err := w.env.Client().ExecuteWorkflow(w.t.Context(), options, workflows.PlaybookWorkflowName, input)
+	again, err := w.env.Client().ExecuteWorkflow(w.t.Context(), options, protocol.PlaybookWorkflowName, input)
 	require.NoError(w.t, err)
-	_, err = w.env.Client().ExecuteWorkflow(w.t.Context(), options, workflows.PlaybookWorkflowName, input)
+	_, err = w.env.Client().ExecuteWorkflow(w.t.Context(), options, protocol.PlaybookWorkflowName, input)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	require.ErrorAs(w.t, err, &started, "asking twice runs once")
 	return again
@@ -396,14 +396,14 @@ func TestReprocessOfLargeElements(t *testing.T) {
 // it is too large for one history.
 func TestReprocessInShards(t *testing.T) {
 	t.Parallel()
-	const n, third = 1215, 3 // two thirds are more batches of 2 than one history takes
+	const n, third = 123, 3 // two thirds are more batches of 2 than one history takes
 	w := newWorking(t)
 	w.replays = 1
 	source := func(batch int) string {
 		return book(fmt.Sprintf(`
   - step: fetch
     tool: http
-    url: "{{ api }}/status/{{ 404 if item.n %% workload.each > 0 else 200 }}"
+    url: "{{ api }}/status/{{ 404 if item.n %% workload.each > 0 else 200 }}{{ workload.ballast[:0] }}"
     loop: {collection: "{{ workload.all }}", mode: parallel, max_concurrency: 50, batch: %d, results: stats}
     next: [{when: "{{ error is defined }}", then: [{step: after}]}]
   - step: after
@@ -413,7 +413,7 @@ func TestReprocessInShards(t *testing.T) {
 	for i := range all {
 		all[i] = map[string]any{"n": i}
 	}
-	run := w.start(source(50), map[string]any{"all": all, "each": third})
+	run := w.start(source(50), map[string]any{"all": all, "each": third, "ballast": ballast})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, n*2/third, step(t, result, "fetch").Loop.Stats.Failed)

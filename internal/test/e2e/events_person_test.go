@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestEventsOfWaitsForAPerson: what waits for a person is told while it waits, and
@@ -41,13 +41,13 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 				return told
 			}
 			require.Eventually(t, func() bool { return len(toldOf()) == items }, patience, tick, "each is told while it waits")
-			w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{By: "ada@host", Reason: "it is back"})
+			w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{By: "ada@host", Reason: "it is back"})
 			require.Eventually(t, func() bool { return api.began(time.Time{}) == 2*items }, patience, tick)
 			require.Equal(t, items, w.awaitWaiting(run))
 			if item.name == "a batch" {
 				w.keep("person")
 			}
-			w.steers(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", By: "bob@host", Reason: "enough"})
+			w.steers(run, protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", By: "bob@host", Reason: "enough"})
 			_, _ = w.outcome(run)
 			var want []string
 			for range items {
@@ -81,10 +81,10 @@ func TestAPollWaitsForAPerson(t *testing.T) {
 `), map[string]any{"api": api.url})
 			items := w.awaitWaiting(run)
 			require.Equal(t, items, api.began(time.Time{}))
-			w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{By: "ada@host"})
+			w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{By: "ada@host"})
 			require.Eventually(t, func() bool { return api.began(time.Time{}) == 2*items }, patience, tick)
 			require.Equal(t, items, w.awaitWaiting(run))
-			w.steers(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", By: "bob@host", Reason: "enough"})
+			w.steers(run, protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", By: "bob@host", Reason: "enough"})
 			result, _ := w.outcome(run)
 			require.EqualValues(t, "failed", result.Status)
 			waits, ended := 0, 0

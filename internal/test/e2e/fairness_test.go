@@ -21,13 +21,13 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 const (
 	places  = 2   // attempts that the worker makes at once
-	walk    = 15  // attempts of the older run, one after another
-	backlog = 300 // attempts of the newer run, all at once
+	walk    = 8   // attempts of the older run, one after another
+	backlog = 120 // attempts of the newer run, all at once
 )
 
 // An attempt waits until the test lets it go, however slow the machine is.
@@ -138,7 +138,7 @@ func (f *fairness) begin(name, source, key string) client.WorkflowRun {
 	require.NoError(f.t, err)
 	run, err := f.env.Client().ExecuteWorkflow(f.t.Context(), client.StartWorkflowOptions{
 		ID: f.id(name), TaskQueue: f.queue, Priority: temporal.Priority{FairnessKey: key},
-	}, workflows.PlaybookWorkflowName, workflows.Input{
+	}, protocol.PlaybookWorkflowName, protocol.Input{
 		Name: name + ".yaml", Source: source, Workload: expression.Of(workload),
 	})
 	require.NoError(f.t, err)

@@ -14,7 +14,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // asksFirst is a playbook whose first step awaits an answer.
@@ -33,7 +33,7 @@ func (w *world) startWithUpdate(source, update string, arg any) (client.Workflow
 	w.runs++
 	operation := w.env.Client().NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: fmt.Sprintf("%s-%d", w.queue, w.runs), TaskQueue: w.queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-	}, workflows.PlaybookWorkflowName, w.input(source, nil))
+	}, protocol.PlaybookWorkflowName, w.input(source, nil))
 	handle, err := w.env.Client().UpdateWithStartWorkflow(w.t.Context(), client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: operation, UpdateOptions: client.UpdateWorkflowOptions{
 			UpdateName: update, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -56,23 +56,23 @@ func TestUpdatesWithStart(t *testing.T) {
 		refused string
 		status  interpreter.Status // of the first step afterwards
 	}{
-		"answer": {update: workflows.AnswerUpdate, arg: approves, status: interpreter.Completed},
+		"answer": {update: protocol.AnswerUpdate, arg: approves, status: interpreter.Completed},
 		"an answer to nothing": {
-			update: workflows.AnswerUpdate, arg: interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "akk"}, Verb: interpreter.AnswerComplete},
-			refused: "no attempt awaits this answer; what awaits one is: ask", status: interpreter.Awaiting,
+			update: protocol.AnswerUpdate, arg: interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "akk"}, Verb: interpreter.AnswerComplete},
+			refused: "no attempt awaits this answer; these await one: ask", status: interpreter.Awaiting,
 		},
-		"pause":  {update: workflows.PauseUpdate, arg: workflows.CommandInput{}, status: interpreter.Paused},
-		"resume": {update: workflows.ResumeUpdate, arg: workflows.CommandInput{}, status: interpreter.Awaiting},
+		"pause":  {update: protocol.PauseUpdate, arg: protocol.CommandInput{}, status: interpreter.Paused},
+		"resume": {update: protocol.ResumeUpdate, arg: protocol.CommandInput{}, status: interpreter.Awaiting},
 		"retry_now": {
-			update: workflows.RetryNowUpdate, arg: workflows.CommandInput{}, refused: "nothing waits: no attempt is due", status: interpreter.Awaiting,
+			update: protocol.RetryNowUpdate, arg: protocol.CommandInput{}, refused: "nothing waits: no attempt is due", status: interpreter.Awaiting,
 		},
 		"skip": {
-			update: workflows.SkipUpdate, arg: workflows.CommandInput{Step: "ask"},
-			refused: "step ask is not running, so nothing of it waits; running: nothing", status: interpreter.Awaiting,
+			update: protocol.SkipUpdate, arg: protocol.CommandInput{Step: "ask"},
+			refused: "step ask is not running, so it is not waiting; running: nothing", status: interpreter.Awaiting,
 		},
 		"set": {
-			update: workflows.SetUpdate, status: interpreter.Awaiting,
-			arg: workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}},
+			update: protocol.SetUpdate, status: interpreter.Awaiting,
+			arg: protocol.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestUpdatesWithStart(t *testing.T) {
 			}
 			w.await(run, "ask", c.status)
 			if c.status == interpreter.Paused {
-				w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+				w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 			}
 			if c.status != interpreter.Completed {
 				w.answers(run.GetID(), approves)
@@ -100,12 +100,12 @@ func TestUpdatesWithStart(t *testing.T) {
 // cancelled before it begins, learns that.
 func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 	t.Parallel()
-	for update, arg := range map[string]any{workflows.AnswerUpdate: approves, workflows.PauseUpdate: workflows.CommandInput{}} {
+	for update, arg := range map[string]any{protocol.AnswerUpdate: approves, protocol.PauseUpdate: protocol.CommandInput{}} {
 		t.Run(update, func(t *testing.T) {
 			t.Parallel()
 			w := newWorking(t)
 			run, err := w.startWithUpdate(book("  - {step: ask, tool: aproval}\n"), update, arg)
-			require.ErrorContains(t, err, "the run has ended before it began: ")
+			require.ErrorContains(t, err, "the run ended before it started: ")
 			require.ErrorContains(t, err, "aproval")
 			require.ErrorContains(t, testenv.Outcome(t, run, nil), "aproval")
 		})
@@ -116,7 +116,7 @@ func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 // an outcome each, and refusals are true.
 func TestUpdatesAcrossHistories(t *testing.T) {
 	t.Parallel()
-	const visits, callers, histories = 400, 3, 3
+	const visits, callers, histories = 200, 3, 2
 	w := newWorking(t)
 	w.replays = 1
 	run := w.start(book(fmt.Sprintf(`
@@ -133,9 +133,9 @@ func TestUpdatesAcrossHistories(t *testing.T) {
 	var group sync.WaitGroup
 	for _, send := range []func() error{
 		f.answer,
-		f.command(workflows.ResumeUpdate, workflows.CommandInput{}),
-		f.command(workflows.RetryNowUpdate, workflows.CommandInput{}),
-		f.command(workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}}),
+		f.command(protocol.ResumeUpdate, protocol.CommandInput{}),
+		f.command(protocol.RetryNowUpdate, protocol.CommandInput{}),
+		f.command(protocol.SetUpdate, protocol.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}}),
 	} {
 		for range callers {
 			group.Go(func() { f.sends(send) })
@@ -173,7 +173,7 @@ func (f *flood) answer() error {
 	return err
 }
 
-func (f *flood) command(update string, command workflows.CommandInput) func() error {
+func (f *flood) command(update string, command protocol.CommandInput) func() error {
 	return func() error {
 		_, err := f.steer(f.run, update, command)
 		return err
@@ -182,7 +182,7 @@ func (f *flood) command(update string, command workflows.CommandInput) func() er
 
 // refusals are those that may be true of a flood's updates.
 var refusals = []string{
-	"nothing awaits an answer here", "no attempt awaits this answer", "the attempt is over", "the attempt has been answered otherwise",
+	"nothing awaits an answer here", "no attempt awaits this answer", "the attempt is over", "the attempt already has another answer",
 	"nothing waits: ", "commands and answers since it last continued as new",
 }
 

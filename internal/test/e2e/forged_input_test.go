@@ -13,6 +13,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // refusal says that a workflow was not run because of its input.
@@ -32,16 +33,16 @@ workload: {api: http://127.0.0.1:1}
 `)
 
 // forgedState is where a run says that it goes on.
-func forgedState(edit func(*workflows.RunState)) *workflows.RunState {
-	state := &workflows.RunState{Routing: interpreter.Routing{
+func forgedState(edit func(*protocol.RunState)) *protocol.RunState {
+	state := &protocol.RunState{RunPath: protocol.RunPath{Routing: interpreter.Routing{
 		Visits: map[string]int{"each": 1}, Waiting: []interpreter.Arrival{{Step: "once"}},
-	}}
+	}}}
 	edit(state)
 	return state
 }
 
-func forgedTask(step string) workflows.Task {
-	return workflows.Task{Name: "test.yaml", Source: looped, Step: step, Visit: 1}
+func forgedTask(step string) protocol.Task {
+	return protocol.Task{Name: "test.yaml", Source: looped, Step: step, Visit: 1}
 }
 
 // TestTheValidationCannotBeAvoided: a client that starts a workflow with what only
@@ -57,41 +58,41 @@ func TestTheValidationCannotBeAvoided(t *testing.T) {
 		cron     bool
 	}{
 		"a state": {
-			workflow: workflows.PlaybookWorkflowName, want: refusal + "it holds the state of a run",
-			input: workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(*workflows.RunState) {})},
+			workflow: protocol.PlaybookWorkflowName, want: refusal + "it contains the state of a run",
+			input: protocol.Input{Name: "test.yaml", Source: looped, State: forgedState(func(*protocol.RunState) {})},
 		},
 		"a state with a step that is not there": {
-			workflow: workflows.PlaybookWorkflowName, want: refusal + "it holds the state of a run",
-			input: workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *workflows.RunState) {
+			workflow: protocol.PlaybookWorkflowName, want: refusal + "it contains the state of a run",
+			input: protocol.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *protocol.RunState) {
 				s.Routing.Waiting[0].Step = "nowhere"
 			})},
 		},
 		"a loop": {
-			workflow: workflows.LoopWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.LoopInput{Task: forgedTask("each"), Chosen: &workflows.Chosen{Indexes: []int{0}, Size: 1}},
+			workflow: protocol.LoopWorkflowName, want: refusal + "it is part of a run",
+			input: protocol.LoopInput{Task: forgedTask("each"), Chosen: &protocol.Subset{Indexes: []int{0}, Size: 1}},
 		},
 		"a batch": {
-			workflow: workflows.CallsWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []call.Snapshot{{Index: &index}}},
+			workflow: protocol.CallsWorkflowName, want: refusal + "it is part of a run",
+			input: protocol.CallsInput{Task: forgedTask("each"), Calls: []call.Snapshot{{Index: &index}}},
 		},
 		"places that are not those of the elements": {
-			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 indexes for 2 elements`,
-			input: workflows.Input{Name: "test.yaml", Source: looped, Reprocess: &workflows.Reprocess{Loops: []workflows.ReprocessLoop{{
-				Step: "each", Visit: 1, Chosen: workflows.Chosen{Indexes: []int{0}, Size: 3},
+			workflow: protocol.PlaybookWorkflowName, want: refusal + `step "each": 1 indexes for 2 elements`,
+			input: protocol.Input{Name: "test.yaml", Source: looped, Reprocess: &protocol.Reprocess{Loops: []protocol.ReprocessLoop{{
+				Step: "each", Visit: 1, Subset: protocol.Subset{Indexes: []int{0}, Size: 3},
 				Elements: []expression.Value{expression.Of("a"), expression.Of("b")},
 			}}}},
 		},
 		"a loop that is not there": {
-			workflow: workflows.PlaybookWorkflowName, want: `has no step "once" with a loop, whose iterations are to run again`,
-			input: workflows.Input{Name: "test.yaml", Source: looped, Reprocess: &workflows.Reprocess{
-				Loops: []workflows.ReprocessLoop{{Step: "once", Visit: 1}},
+			workflow: protocol.PlaybookWorkflowName, want: `has no step "once" with a loop whose iterations could run again`,
+			input: protocol.Input{Name: "test.yaml", Source: looped, Reprocess: &protocol.Reprocess{
+				Loops: []protocol.ReprocessLoop{{Step: "once", Visit: 1}},
 			}},
 		},
 		"no input of ours": {
-			workflow: workflows.PlaybookWorkflowName, want: "unable to decode",
+			workflow: protocol.PlaybookWorkflowName, want: "unable to decode",
 			input: map[string]any{"source": looped, "state": 5},
 		},
-		"a number": {workflow: workflows.PlaybookWorkflowName, want: "unable to decode", input: 5},
+		"a number": {workflow: protocol.PlaybookWorkflowName, want: "unable to decode", input: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,8 +125,8 @@ func TestScheduleDoesNotAvoidTheValidation(t *testing.T) {
 	c := w.env.Client()
 	id := "scheduled-" + w.queue
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue, CronSchedule: "@every 1s"},
-		workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *workflows.RunState) { s.Run.WorkflowID = id })})
+		protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "test.yaml", Source: looped, State: forgedState(func(s *protocol.RunState) { s.Run.WorkflowID = id })})
 	require.NoError(t, err)
 	first := run.GetRunID()
 	second := ""
@@ -157,11 +158,11 @@ func TestScheduleDoesNotAvoidTheValidation(t *testing.T) {
 func TestLongWorkflowIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	for _, length := range []int{workflows.MaxWorkflowID - 8, workflows.MaxWorkflowID} {
+	for _, length := range []int{protocol.MaxWorkflowID - 8, protocol.MaxWorkflowID} {
 		id := w.queue + "-"
 		id += strings.Repeat("x", length-len(id))
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue},
-			workflows.PlaybookWorkflowName, workflows.Input{
+			protocol.PlaybookWorkflowName, protocol.Input{
 				Name: "test.yaml", Source: looped, Workload: expression.Of(map[string]any{"api": w.api.URL()}),
 			})
 		require.NoError(t, err)

@@ -38,6 +38,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // recordHistories makes the tests that call keep write their histories to
@@ -68,6 +69,13 @@ const (
 
 // patience is how long a test waits for what has to happen.
 var patience = testenv.Within(4 * time.Minute)
+
+// smallLeaf is how many children a leaf of a loop's tree has where each of them gets the
+// ballast. It is 400 otherwise, which tests of shards would spend their time on.
+const smallLeaf = 40
+
+// ballast is a value that comes with each child: what a leaf may hold of it makes a smallLeaf.
+var ballast = strings.Repeat("x", 71_000)
 
 // world is what one test runs against.
 type world struct {
@@ -208,12 +216,12 @@ func (w *world) tryStart(source string, workload map[string]any) (client.Workflo
 		id += "-" + string(rune('0'+w.runs))
 	}
 	return w.env.Client().ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName,
+		protocol.PlaybookWorkflowName,
 		w.input(source, workload))
 }
 
 // input is that of a run of a playbook. Its workload has the demo API's address.
-func (w *world) input(source string, workload map[string]any) workflows.Input {
+func (w *world) input(source string, workload map[string]any) protocol.Input {
 	w.t.Helper()
 	given := map[string]any{"api": w.api.URL()}
 	for key, value := range workload {
@@ -221,11 +229,11 @@ func (w *world) input(source string, workload map[string]any) workflows.Input {
 	}
 	canonical, err := expression.Canonical(given)
 	require.NoError(w.t, err)
-	return workflows.Input{Name: "test.yaml", Source: source, Workload: expression.Of(canonical)}
+	return protocol.Input{Name: "test.yaml", Source: source, Workload: expression.Of(canonical)}
 }
 
 // endsAs is outcome for a run that has to end with a status.
-func (w *world) endsAs(run client.WorkflowRun, want interpreter.Status) workflows.Result {
+func (w *world) endsAs(run client.WorkflowRun, want interpreter.Status) protocol.Result {
 	w.t.Helper()
 	result, err := w.outcome(run)
 	require.NoError(w.t, err)
@@ -235,7 +243,7 @@ func (w *world) endsAs(run client.WorkflowRun, want interpreter.Status) workflow
 
 // outcome waits for a run, checks what holds for every run and replays its
 // histories, those of its children included.
-func (w *world) outcome(run client.WorkflowRun) (workflows.Result, error) {
+func (w *world) outcome(run client.WorkflowRun) (protocol.Result, error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, patience))
 	defer cancel()
@@ -293,13 +301,13 @@ func (w *world) checkHistories(histories []testenv.RunHistory) {
 }
 
 // run runs a playbook to its end.
-func (w *world) run(source string, workload map[string]any) (workflows.Result, error) {
+func (w *world) run(source string, workload map[string]any) (protocol.Result, error) {
 	w.t.Helper()
 	return w.outcome(w.start(source, workload))
 }
 
 // ends runs a playbook that ends with a status and gives its result.
-func (w *world) ends(status, source string, workload map[string]any) workflows.Result {
+func (w *world) ends(status, source string, workload map[string]any) protocol.Result {
 	w.t.Helper()
 	result, err := w.run(source, workload)
 	require.NoError(w.t, err)
@@ -314,9 +322,9 @@ func (w *world) completes(source string, workload map[string]any) any {
 }
 
 // progress asks the run where it stands; false while it cannot tell.
-func (w *world) progress(run client.WorkflowRun) (workflows.Progress, bool) {
-	var progress workflows.Progress
-	told := w.ask(run.GetID(), run.GetRunID(), workflows.ProgressQuery, &progress)
+func (w *world) progress(run client.WorkflowRun) (protocol.Progress, bool) {
+	var progress protocol.Progress
+	told := w.ask(run.GetID(), run.GetRunID(), protocol.ProgressQuery, &progress)
 	return progress, told
 }
 
@@ -327,9 +335,9 @@ func (w *world) ask(workflowID, runID, query string, into any) bool {
 }
 
 // await waits until the run says that a step has a status.
-func (w *world) await(run client.WorkflowRun, step string, status interpreter.Status) workflows.StepRecord {
+func (w *world) await(run client.WorkflowRun, step string, status interpreter.Status) protocol.StepRecord {
 	w.t.Helper()
-	var found workflows.StepRecord
+	var found protocol.StepRecord
 	require.Eventually(w.t, func() bool {
 		progress, _ := w.progress(run)
 		for _, record := range progress.Steps {
@@ -351,7 +359,7 @@ func (w *world) awaitRequests(path string, n int) {
 }
 
 // cancel cancels a run and gives its result; it has to end within seconds.
-func (w *world) cancel(run client.WorkflowRun) workflows.Result {
+func (w *world) cancel(run client.WorkflowRun) protocol.Result {
 	w.t.Helper()
 	began := time.Now()
 	require.NoError(w.t, w.env.Client().CancelWorkflow(w.t.Context(), run.GetID(), run.GetRunID()))
@@ -376,7 +384,7 @@ func (w *world) bodies() []any {
 }
 
 // step finds the record of a step.
-func step(t *testing.T, result workflows.Result, name string) workflows.StepRecord {
+func step(t *testing.T, result protocol.Result, name string) protocol.StepRecord {
 	t.Helper()
 	for _, record := range result.Steps {
 		if record.Step == name {
@@ -384,7 +392,7 @@ func step(t *testing.T, result workflows.Result, name string) workflows.StepReco
 		}
 	}
 	require.Fail(t, "no record of step "+name)
-	return workflows.StepRecord{}
+	return protocol.StepRecord{}
 }
 
 // refused runs a playbook that ends without a result and gives the reason.

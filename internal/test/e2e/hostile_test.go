@@ -375,7 +375,7 @@ func TestRequestThatEndsWorkers(t *testing.T) {
 			require.NoError(t, err)
 			requireAlive(t, worker)
 			failure := step(t, result, "fetch").Error
-			require.Contains(t, failure.Message, "has lost two workers, the last of them while it read the answer")
+			require.Contains(t, failure.Message, "lost two workers, the last one while it read the response")
 			if loop == "" {
 				require.EqualValues(t, "worker_lost", failure.Kind)
 				require.EqualValues(t, "final", failure.Class)

@@ -22,7 +22,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // changing answers rows from a number on, two a page.
@@ -148,7 +148,7 @@ func TestRowsComeOnce(t *testing.T) {
 			api.add(change(4, "2026-01-03"), change(5, "9999-01-01"))
 			second := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
 			require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
-			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated later than the call began")
+			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated after the start of the call")
 			api.mu.Lock()
 			api.rows = api.rows[:4]
 			api.mu.Unlock()
@@ -170,7 +170,7 @@ func TestLagIsWidened(t *testing.T) {
 	w, db := newKeptWorld(t)
 	api := newChanging(t, change(1, "2026-01-02T00:00:00Z"), change(2, "2026-01-02T12:00:00Z"), change(3, "2026-01-03T00:00:00Z"))
 	workload := map[string]any{"api": api.url}
-	run := func(words string, ends interpreter.Status) workflows.Result {
+	run := func(words string, ends interpreter.Status) protocol.Result {
 		t.Helper()
 		return w.endsAs(w.start(w.kept(pagesInto(sink, words)), workload), ends)
 	}
@@ -178,12 +178,12 @@ func TestLagIsWidened(t *testing.T) {
 	api.add(change(4, "2026-01-03T06:00:00Z"))
 	widened := run("key: id, lag: 36h", interpreter.Completed)
 	require.Equal(t, "1 2 3 4", keptIDs(w, db))
-	require.Contains(t, strings.Join(widened.Warnings, "\n"), "rows are read from 2026-01-03T00:00:00Z on and not from 2026-01-01T12:00:00Z")
+	require.Contains(t, strings.Join(widened.Warnings, "\n"), "this run reads from 2026-01-03T00:00:00Z and not from 2026-01-01T12:00:00Z")
 	api.add(change(5, "2026-01-05T06:00:00Z"), change(6, "2026-01-03T05:00:00Z"))
 	require.NotEmpty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings)
 	require.Empty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings, "the watermark has moved by more than the lag")
 	require.Equal(t, []string{"2026-01-01", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-03T18:00:00Z"}, api.since)
-	require.Contains(t, run("key: [id, at], lag: 36h", interpreter.Failed).Error.Message, "distinguishes its rows by key id, and the step by key id, at")
+	require.Contains(t, run("key: [id, at], lag: 36h", interpreter.Failed).Error.Message, "identifies rows by key id, and the step by key id, at")
 	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(keptIDs(w, db)))
 }
 
@@ -358,7 +358,7 @@ func TestSinkOfAnotherTable(t *testing.T) {
 	w, db := newKeptWorld(t)
 	db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE archive (id bigint PRIMARY KEY, at text); INSERT INTO archive VALUES (9, '2025-01-01')")
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
-	run := func(table string, ends interpreter.Status, full ...string) workflows.Result {
+	run := func(table string, ends interpreter.Status, full ...string) protocol.Result {
 		t.Helper()
 		source := resultInto("tool: postgres, auth: pg, mode: upsert, key: id, table: "+table, "row_order: none")
 		input := w.input(w.kept(source), map[string]any{"api": api.url})
@@ -370,7 +370,7 @@ func TestSinkOfAnotherTable(t *testing.T) {
 	refused := run("archive", interpreter.Failed)
 	require.Equal(t, interpreter.KindIncremental, refused.Error.Kind)
 	require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
-	require.Contains(t, refused.Error.Message, "is kept for table public.orders, and the sink writes to public.archive")
+	require.Contains(t, refused.Error.Message, "belongs to table public.orders, and the sink writes to public.archive")
 	require.Equal(t, []string{"2026-01-01", "2026-01-04"}, api.since, "no request was sent")
 	run("archive", interpreter.Completed, "fetch")
 	require.Len(t, db.Query(t, "SELECT id FROM archive"), 4)
@@ -391,7 +391,7 @@ func TestAnotherSinkOfAnotherTable(t *testing.T) {
 			w, db := newKeptWorld(t)
 			db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE others (LIKE orders INCLUDING ALL); CREATE TABLE archive (LIKE orders INCLUDING ALL)")
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
-			run := func(pages string, ends interpreter.Status, full ...string) workflows.Result {
+			run := func(pages string, ends interpreter.Status, full ...string) protocol.Result {
 				t.Helper()
 				source := book(strings.NewReplacer("WORDS", "row_order: none", "PAGES", pages, "RESULT", "sink: {"+last+"}").Replace(incrementalPages))
 				input := w.input(w.kept(source), map[string]any{"api": api.url})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // job is one that people have: a playbook of testdata/jobs against an API that behaves
@@ -20,14 +20,14 @@ type job struct {
 	refused bool   // the API refuses requests, so that something was to be held out
 	before  func(*world, *vendor)
 	answers map[string]interpreter.Answer
-	after   func(*testing.T, *world, *vendor, workflows.Result)
+	after   func(*testing.T, *world, *vendor, protocol.Result)
 }
 
 var jobs = map[string]job{
 	"shop": {vendor: shop, column: "id", refused: true},
 	"crm":  {vendor: crm, column: "id"},
 	"ads":  {vendor: ads, column: "campaign_id"},
-	"notes": {vendor: notes, column: "id", refused: true, after: func(t *testing.T, _ *world, _ *vendor, result workflows.Result) {
+	"notes": {vendor: notes, column: "id", refused: true, after: func(t *testing.T, _ *world, _ *vendor, result protocol.Result) {
 		require.EqualValues(t, 30, result.Result.Data)
 	}},
 	"payments": {vendor: payments, column: "id", before: func(w *world, _ *vendor) {
@@ -44,7 +44,7 @@ var jobs = map[string]job{
 	"invoices": {
 		vendor: invoices, column: "id",
 		answers: map[string]interpreter.Answer{"release": {Verb: interpreter.AnswerComplete, Option: "approve", By: "ada"}},
-		after: func(t *testing.T, _ *world, _ *vendor, result workflows.Result) {
+		after: func(t *testing.T, _ *world, _ *vendor, result protocol.Result) {
 			require.Equal(t, map[string]any{"by": "ada", "paid": "success"}, result.Result.Data)
 		},
 	},
@@ -99,7 +99,7 @@ func (w *world) holds(table, column string, v *vendor) {
 
 // afterChanges: the second run reads what has changed since the first, and the rows of
 // the watermark's own time.
-func afterChanges(t *testing.T, w *world, v *vendor, _ workflows.Result) {
+func afterChanges(t *testing.T, w *world, v *vendor, _ protocol.Result) {
 	text, err := os.ReadFile(filepath.Join("testdata", "jobs", "changes.yaml"))
 	require.NoError(t, err)
 	v.mu.Lock()

@@ -43,19 +43,19 @@ func TestNotesGoWithTheirCalls(t *testing.T) {
 		"postgres insert": "tool: postgres, auth: pg, table: rows", "postgres upsert": "tool: postgres, auth: pg, table: keyed, mode: upsert, key: id",
 		"sqlite": "tool: sqlite, path: rows.db, table: rows", "file": "tool: file, path: rows.jsonl",
 	} {
-		for shape, loop := range loops {
-			t.Run(name+", "+shape, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				w.serve(demoapi.Options{Items: 300})
-				w.work()
-				db := w.database()
-				db.Exec(t, "CREATE TABLE rows (id bigint, mark text); CREATE TABLE keyed (id bigint PRIMARY KEY, mark text)")
-				w.completes(book("\n  - {step: create, tool: sqlite, path: rows.db, statement: 'CREATE TABLE rows (id bigint, mark text)'}\n"), nil)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.serve(demoapi.Options{Items: 300})
+			w.work()
+			db := w.database()
+			db.Exec(t, "CREATE TABLE rows (id bigint, mark text); CREATE TABLE keyed (id bigint PRIMARY KEY, mark text)")
+			w.completes(book("\n  - {step: create, tool: sqlite, path: rows.db, statement: 'CREATE TABLE rows (id bigint, mark text)'}\n"), nil)
+			for shape, loop := range loops {
 				w.ends("completed", book(strings.NewReplacer("SINK", sink, "LOOP", loop).Replace(notedPages)), nil)
-				require.Zero(t, w.notes(db, sink))
-			})
-		}
+				require.Zero(t, w.notes(db, sink), shape)
+			}
+		})
 	}
 }
 

@@ -165,7 +165,7 @@ func TestCollectedTooLarge(t *testing.T) {
           collect: {}
 `), nil)
 	require.Equal(t, 404, result.Error.Status)
-	require.Contains(t, result.Warnings[len(result.Warnings)-1], "left out of it: what the failure had collected")
+	require.Contains(t, result.Warnings[len(result.Warnings)-1], "therefore not in it: what the failure had collected")
 }
 
 func TestSinkInputTooLarge(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // A number of a million digits does not get as far as a decision, whatever reads it:
@@ -76,7 +76,7 @@ func TestWorkloadOfAMillionDigits(t *testing.T) {
 
 	w := newWorking(t)
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "digits-" + w.queue, TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName, map[string]any{
+		protocol.PlaybookWorkflowName, map[string]any{
 			"name": "test.yaml", "source": book("  - step: go\n    tool: http\n    url: \"{{ api }}/{{ any([1], # > total) }}\"\n"),
 			"workload": map[string]any{"api": w.api.URL(), "total": json.RawMessage(strings.Repeat("9", 1_000_000))},
 		})

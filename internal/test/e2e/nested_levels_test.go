@@ -9,7 +9,7 @@ import (
 	"reprise/internal/observe/ending"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // threeLevels has runs below runs below runs, through a loop at each step down. The
@@ -35,7 +35,7 @@ const threeLevels = `
 func (w *world) fetches(run client.WorkflowRun) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
-		_, err := w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"})
+		_, err := w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"})
 		return err == nil
 	}, patience, tick)
 	result, err := ending.Of(w.t.Context(), run)
@@ -48,7 +48,7 @@ func (w *world) fetches(run client.WorkflowRun) {
 func (w *world) awaitHeld(run client.WorkflowRun) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
-		_, _ = w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"}) // refused while one is under way
+		_, _ = w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"}) // refused while one is under way
 		progress, told := w.progress(run)
 		return told && len(progress.Steps) == 1 && progress.Steps[0].Status == interpreter.Paused
 	}, patience, tick)
@@ -68,15 +68,15 @@ func TestNestedLevels(t *testing.T) {
 			deep[n+m] = w.waiting(middle[n].GetID() + "/middle#1/" + m + "!1")
 		}
 	}
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
 	for _, one := range deep {
 		w.awaitHeld(one)
 	}
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	for _, one := range deep { // tries again at once, and fails
 		w.waiting(one.GetID())
 	}
-	require.True(t, w.steers(middle["1"], workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(middle["1"], protocol.PauseUpdate, protocol.CommandInput{}).Changed)
 	w.awaitHeld(deep["10"])
 	w.awaitHeld(deep["11"])
 	api.set(false)
@@ -86,7 +86,7 @@ func TestNestedLevels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, first.Status)
 	api.set(true)
-	require.True(t, w.steers(middle["1"], workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(middle["1"], protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	w.waiting(deep["10"].GetID())
 	w.waiting(deep["11"].GetID())
 
@@ -113,10 +113,10 @@ func TestNestedEndless(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
-	require.Contains(t, result.Error.Message, "playbooks may run each other 16 deep, and this one is as deep")
+	require.Contains(t, result.Error.Message, "playbooks may call each other 16 levels deep, and this one is at that level")
 	runs := 0
 	for _, history := range w.histories {
-		if history.Type == workflows.PlaybookWorkflowName {
+		if history.Type == protocol.PlaybookWorkflowName {
 			runs++
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // asksBelow runs a playbook that has another system do something, and asks people.
@@ -57,12 +57,12 @@ func TestNestedAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, child, address.Workflow)
 	w.awaited(child, "import")
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
 	_, err = w.answer(keys, token, interpreter.Answer{
 		Verb: interpreter.AnswerComplete, Result: expression.Of(map[string]any{"rows": 7}),
 	})
 	require.NoError(t, err)
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 
 	w.awaited(child, "ask")
 	asked, left, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "", nil)
@@ -258,11 +258,11 @@ func TestNestedScheduledAt(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	at := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)
-	scheduled := temporal.NewSearchAttributeKeyTime(workflows.ScheduledAttribute)
+	scheduled := temporal.NewSearchAttributeKeyTime(protocol.ScheduledAttribute)
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 		ID: "scheduled-" + w.queue, TaskQueue: w.queue,
 		TypedSearchAttributes: temporal.NewSearchAttributes(scheduled.ValueSet(at)),
-	}, workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: book(`
+	}, protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: book(`
   - step: each
     tool: playbook
     loop: {in: [1, 2], iterator: n, mode: parallel}
@@ -462,8 +462,8 @@ func TestNestedContinuesAsNew(t *testing.T) {
 `), nil)
 	child := run.GetID() + "/outer#1!1"
 	w.awaited(child, "outer")
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "outer", nil)
 	require.NoError(t, err)
 	require.Len(t, asked, 1)

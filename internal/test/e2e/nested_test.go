@@ -16,7 +16,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // eachPatient runs two steps for each element of a loop.
@@ -49,13 +49,13 @@ const eachPatient = `
               return twice + 1
 `
 
-// TestNestedInLoop runs two steps for each of 30 elements, one of which fails in its
+// TestNestedInLoop runs two steps for each of 21 elements, one of which fails in its
 // second step.
 func TestNestedInLoop(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)
-	ids := make([]any, 30)
+	ids := make([]any, 21)
 	for i := range ids {
 		ids[i] = i
 	}
@@ -64,7 +64,7 @@ func TestNestedInLoop(t *testing.T) {
 	require.Equal(t, interpreter.Completed, result.Status)
 
 	each := result.Steps[0]
-	require.Equal(t, 29, each.Loop.Stats.Success)
+	require.Equal(t, 20, each.Loop.Stats.Success)
 	require.Equal(t, 1, each.Loop.Stats.Failed)
 	failure := each.Loop.Errors[0]
 	require.Equal(t, 7, failure.Index)
@@ -73,7 +73,7 @@ func TestNestedInLoop(t *testing.T) {
 	require.Contains(t, failure.Error.Message, "element 7 is bad")
 
 	results := result.Result.Data.(map[string]any)["results"].([]any)
-	require.EqualValues(t, 59, results[29])
+	require.EqualValues(t, 41, results[20])
 	require.Nil(t, results[7])
 }
 
@@ -121,7 +121,7 @@ func TestNestedRecursion(t *testing.T) {
 	result, err = w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, "the run "+run.GetID()+"/deeper#1!1 failed, in "+run.GetID()+strings.Repeat("/deeper#1!1", 16)+
-		": step deeper: playbooks may run each other 16 deep, and this one is as deep", result.Error.Message)
+		": step deeper: playbooks may call each other 16 levels deep, and this one is at that level", result.Error.Message)
 }
 
 // TestNestedName checks that a run goes by the playbooks that it found when it began.
@@ -186,13 +186,13 @@ func TestNestedUnknownName(t *testing.T) {
 		"scor":  `there is no playbook "scor" in the worker's folder [`,
 		"other": `there is no playbook "other" in the worker's folder [`,
 		"out":   `there is no playbook "out" in the worker's folder`,
-		"bad":   `the playbook that this names is not valid: name:bad.yaml:1:1: the playbook needs "apiVersion"`,
-		"../x":  `"../x" is no name of a playbook`,
+		"bad":   `the named playbook is invalid: name:bad.yaml:1:1: the playbook needs "apiVersion"`,
+		"../x":  `"../x" is not the name of a playbook`,
 	} {
 		require.Contains(t, w.refused(book("  - step: start\n    tool: playbook\n    name: "+name+"\n")), want)
 	}
 	require.Contains(t, w.refused(book("  - step: start\n    tool: playbook\n    path: x.yaml\n")),
-		`the run was started without the file "x.yaml", which starter takes along`)
+		`the run was started without the file "x.yaml", which starter would send with it`)
 }
 
 // TestNestedRetry runs another playbook anew where it has failed, and takes its
@@ -302,13 +302,13 @@ func TestNestedPause(t *testing.T) {
 			w, api := newWorking(t), newGauge(t)
 			run := w.start(book(slowInner), map[string]any{"api": api.url})
 			require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
-			require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step}).Changed)
+			require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step}).Changed)
 			paused := time.Now().Add(2 * time.Second)
 			require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
 			require.Less(t, api.began(time.Time{}), 80)
 
 			resumed := time.Now()
-			require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: step}).Changed)
+			require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{Step: step}).Changed)
 			require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 			result, err := w.outcome(run)
 			require.NoError(t, err)
@@ -340,10 +340,10 @@ func TestNestedPauseAlone(t *testing.T) {
 		return ok && len(progress.Steps) == 1 && progress.Steps[0].Status == interpreter.RetryPending
 	}, patience, tick)
 	require.Equal(t, child.GetID(), w.await(run, "outer", interpreter.Running).Child)
-	require.True(t, w.steers(child, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
-	require.True(t, w.steers(child, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(child, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
+	require.True(t, w.steers(child, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	api.set(false)
-	w.steers(child, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(child, protocol.RetryNowUpdate, protocol.CommandInput{})
 	w.endsAs(run, interpreter.Completed)
 }
 
@@ -492,14 +492,14 @@ func TestNestedOnlyFromItsParent(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)
-	for name, input := range map[string]workflows.Input{
-		"called": {Called: &workflows.Called{Step: "x", Visit: 1, Depth: 1}},
+	for name, input := range map[string]protocol.Input{
+		"called": {Called: &protocol.Called{Step: "x", Visit: 1, Depth: 1}},
 		"named":  {Files: map[string]string{"name:x.yaml": recursion}},
 	} {
 		input.Name, input.Source = "test.yaml", book("  - step: x\n    tool: python\n    code: \"def main(): return 1\"\n")
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(),
-			client.StartWorkflowOptions{ID: w.queue + "-" + name, TaskQueue: w.queue}, workflows.PlaybookWorkflowName, input)
+			client.StartWorkflowOptions{ID: w.queue + "-" + name, TaskQueue: w.queue}, protocol.PlaybookWorkflowName, input)
 		require.NoError(t, err)
-		require.ErrorContains(t, testenv.Outcome(t, run, nil), "the input of the workflow was refused: it says that a step of another run has started it")
+		require.ErrorContains(t, testenv.Outcome(t, run, nil), "the input of the workflow was refused: it claims that a step of another run started it")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // receiver is what notices are sent to. It is down for as many requests to a path as
@@ -231,7 +231,7 @@ notify: {on: [late, paused, completed], url: "{{ hooks }}/team", body: "{{ event
 	l := w.looker()
 	status := l.until(run.GetID(), func(s *runs.Status) bool { return s.Late && len(hooks.got()) == 2 })
 	require.EqualValues(t, "retry_pending", status.Status)
-	w.steers(run, workflows.SkipUpdate, workflows.CommandInput{Step: "waits"})
+	w.steers(run, protocol.SkipUpdate, protocol.CommandInput{Step: "waits"})
 	result := w.endsAs(run, interpreter.Completed)
 	require.True(t, result.Late)
 	require.Contains(t, result.Warnings, "the run was late: it took longer than 1s")
@@ -355,7 +355,7 @@ notify: {on: [paused, exhausted, completed], url: "{{ hooks }}/team", body: "{{ 
 			ended := make(chan error, 1)
 			go func() { ended <- run.Get(t.Context(), nil) }()
 			require.Eventually(t, func() bool {
-				_, _ = w.steer(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch"}) // nothing may wait right now
+				_, _ = w.steer(run, protocol.SkipUpdate, protocol.CommandInput{Step: "fetch"}) // nothing may wait right now
 				return len(ended) == 1
 			}, patience, 10*tick)
 			require.NoError(t, testenv.Receive(t, ended, "the end of the run"))

@@ -116,7 +116,7 @@ output: "{{ fetch }}"
 				}
 				require.Contains(t, message, good.URL)
 				require.Contains(t, message, evil.URL)
-				require.Contains(t, message, "leave out auth")
+				require.Contains(t, message, "remove auth")
 			})
 		}
 	}

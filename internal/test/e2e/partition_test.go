@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // daily is a playbook of a name whose partitions are days of Berlin, that gives what partition is.
@@ -33,14 +33,14 @@ output: "{{ vars.got }}"
 `
 
 // startWith starts a run with an input of its own, for the time of a schedule.
-func (w *world) startWith(input workflows.Input, at time.Time) client.WorkflowRun {
+func (w *world) startWith(input protocol.Input, at time.Time) client.WorkflowRun {
 	w.t.Helper()
-	scheduled := temporal.NewSearchAttributeKeyTime(workflows.ScheduledAttribute)
+	scheduled := temporal.NewSearchAttributeKeyTime(protocol.ScheduledAttribute)
 	options := client.StartWorkflowOptions{TaskQueue: w.queue}
 	if !at.IsZero() {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(scheduled.ValueSet(at)) // as the server's schedules do
 	}
-	run, err := w.env.Client().ExecuteWorkflow(w.t.Context(), options, workflows.PlaybookWorkflowName, input)
+	run, err := w.env.Client().ExecuteWorkflow(w.t.Context(), options, protocol.PlaybookWorkflowName, input)
 	require.NoError(w.t, err)
 	return run
 }
@@ -69,14 +69,14 @@ func TestPartitionsOfRuns(t *testing.T) {
 		if row.at != "" {
 			due = at(row.at)
 		}
-		result, err := w.outcome(w.startWith(workflows.Input{Name: "days.yaml", Source: source, Partition: row.key}, due))
+		result, err := w.outcome(w.startWith(protocol.Input{Name: "days.yaml", Source: source, Partition: row.key}, due))
 		require.NoError(t, err)
 		got, _ := result.Result.Data.(map[string]any)
 		require.Equal(t, row.want, got["key"], "%+v", row)
 	}
-	refused := w.startWith(workflows.Input{Name: "days.yaml", Source: source}, at("2024-01-01T10:00:00Z"))
+	refused := w.startWith(protocol.Input{Name: "days.yaml", Source: source}, at("2024-01-01T10:00:00Z"))
 	_, err := w.outcome(refused)
-	require.ErrorContains(t, err, "days.yaml: no partition is complete yet: the first one, 2024-01-01, is over at 2024-01-02T00:00:00+01:00")
+	require.ErrorContains(t, err, "days.yaml: no partition is complete yet: the first one, 2024-01-01, ends at 2024-01-02T00:00:00+01:00")
 	outer := book(`
   - step: each
     tool: playbook
@@ -89,7 +89,7 @@ func TestPartitionsOfRuns(t *testing.T) {
     path: days.yaml
 output: {each: "{{ each.results | map(.key) }}", newest: "{{ newest }}"}
 `)
-	run := w.startWith(workflows.Input{
+	run := w.startWith(protocol.Input{
 		Name: "outer.yaml", Source: outer, Files: map[string]string{"days.yaml": source},
 		Workload: expression.Of(map[string]any{"keys": []any{"2024-01-03", "2024-01-30"}}),
 	}, at("2024-01-20T10:00:00Z"))
@@ -124,7 +124,7 @@ func (w *world) backfill(text string, concurrency int, given map[string]any) (ru
 func (w *world) backfillOf(text string, m *backfill.Matrix, book *playbook.Playbook, keys []string, concurrency int, given map[string]any) client.WorkflowRun {
 	w.t.Helper()
 	claim := m.Claim(keys)
-	return w.startWith(workflows.Input{
+	return w.startWith(protocol.Input{
 		Name: backfill.FileName("book.yaml"), Source: string(backfill.Source(book, "book.yaml", concurrency)),
 		Files: map[string]string{"book.yaml": text}, Workload: expression.Of(backfill.Workload(keys, given)),
 		Claim: &claim,
@@ -148,7 +148,7 @@ func TestBackfillsAtOnce(t *testing.T) {
 	first := begin(0, 10)
 	w.awaitClaim(text, keys[:1], first)
 	result := w.endsAs(begin(9, 20), interpreter.Skipped)
-	require.Equal(t, []string{fmt.Sprintf("the backfill was skipped: %s, which has not ended, runs partitions of it: from %s to %s",
+	require.Equal(t, []string{fmt.Sprintf("the backfill was skipped: %s, which is open, runs some of its partitions: from %s to %s",
 		first.GetID(), m.Rows[9].Start.UTC().Format(time.RFC3339), m.Rows[9].End.UTC().Format(time.RFC3339))}, result.Warnings)
 	second := begin(10, 20)
 	w.awaitClaim(text, keys[19:20], second)
@@ -178,7 +178,7 @@ func (w *world) awaitClaim(text string, keys []string, run client.WorkflowRun) {
 
 // afterBackfill: what a run by itself has done is not run again by a backfill, and what that has
 // done by no other one.
-func afterBackfill(t *testing.T, w *world, _ workflows.Result) {
+func afterBackfill(t *testing.T, w *world, _ protocol.Result) {
 	text, given := w.playbook("backfill.yaml"), map[string]any{"connection": "sqlite:rows.db", "api": w.api.URL()}
 	run, partitions := w.backfill(text, 2, given)
 	require.Equal(t, 3, partitions)
@@ -257,7 +257,7 @@ func TestManyPartitions(t *testing.T) {
 	require.Contains(t, shown, ": 10000 partitions, 10000 done\n2020-01-01  ########################\n")
 	require.Empty(t, m.Select(backfill.OnlyMissing))
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "the test ends it"))
-	again := w.startWith(workflows.Input{Name: "book.yaml", Source: text, Partition: m.Rows[77].Key}, time.Time{})
+	again := w.startWith(protocol.Input{Name: "book.yaml", Source: text, Partition: m.Rows[77].Key}, time.Time{})
 	w.endsAs(again, interpreter.Completed)
 	m, _ = w.matrix(text)
 	require.Equal(t, map[partition.Status]int{partition.Done: partitions}, m.Counts)
@@ -267,7 +267,7 @@ func TestManyPartitions(t *testing.T) {
 }
 
 var (
-	soakPartitions = flag.Int("backfill.partitions", 100, "how many partitions TestBackfillSoak has")
+	soakPartitions = flag.Int("backfill.partitions", 40, "how many partitions TestBackfillSoak has")
 	soakKills      = flag.Int("backfill.kills", 2, "how often TestBackfillSoak kills the worker")
 )
 
@@ -309,6 +309,6 @@ func TestBackfillSoak(t *testing.T) {
 	w.endsAs(again, interpreter.Completed)
 	require.Equal(t, []any{map[string]any{"partitions": partitions, "runs": partitions}}, w.query(rows))
 	twice := m.Rows[partitions/2].Key
-	w.endsAs(w.startWith(workflows.Input{Name: "book.yaml", Source: text, Partition: twice}, time.Time{}), interpreter.Completed)
+	w.endsAs(w.startWith(protocol.Input{Name: "book.yaml", Source: text, Partition: twice}, time.Time{}), interpreter.Completed)
 	require.Equal(t, []any{map[string]any{"partition": twice, "runs": 2}}, w.query(timesDone), "a second run of one would be seen")
 }

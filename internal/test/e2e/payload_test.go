@@ -115,12 +115,15 @@ func TestPayloadLadder(t *testing.T) {
 	}
 }
 
-// TestPayloadsUpToTheCap: 50 MB pass where 64 MiB may, one by one; the second
-// is too large together with the first.
+// TestPayloadsUpToTheCap: 12 MB pass where 16 MiB may, one by one; the second
+// is too large together with the first. With -soak it is 50 MB of 64 MiB, the default.
 func TestPayloadsUpToTheCap(t *testing.T) {
 	t.Parallel()
-	w := newStoring(t, nil)
-	const size = 50_000_000
+	size, environment := 12_000_000, map[string]string{"REPRISE_MAX_RESULT_BYTES": "16777216"}
+	if *soak {
+		size, environment = 50_000_000, nil
+	}
+	w := newStoring(t, environment)
 	run := w.start(book(`
   - step: load
     tool: http
@@ -150,7 +153,7 @@ output: {text: "{{ load }}", length: "{{ measured }}"}
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Len(t, result.Result.Data.(map[string]any)["text"], size-2)
 	require.Equal(t, size-2, result.Result.Data.(map[string]any)["length"])
-	require.Contains(t, step(t, result, "both").Error.Message, "the request of step both is 100000")
+	require.Contains(t, step(t, result, "both").Error.Message, fmt.Sprintf("the request of step both has %d", 2*size/1000))
 	require.Less(t, w.historyBytes(run), 100_000)
 }
 
@@ -161,7 +164,7 @@ var overCap = map[string]struct{ steps, message string }{
   - step: load
     tool: http
     url: "{{ api }}/body?bytes=1100000"
-`, "the result of one attempt is 1100"},
+`, "the result of one attempt has 1100"},
 	"http body": {`
   - step: load
     tool: http
@@ -172,7 +175,7 @@ var overCap = map[string]struct{ steps, message string }{
     tool: python
     args: {a: "{{ load_a }}", b: "{{ load_b }}"}
     code: "def main(a, b): return 1"
-`, "the request of step last_one is 1200"},
+`, "the request of step last_one has 1200"},
 	"child input": {loads + `
   - step: last_one
     tool: http
@@ -195,7 +198,7 @@ var overCap = map[string]struct{ steps, message string }{
     tool: http
     url: "{{ api }}/body?bytes=600000"
     loop: {collection: [1, 2], mode: parallel}
-`, "the result of loop fetch is 120"},
+`, "the result of loop fetch has 120"},
 	"sink": {`
   - step: fetch
     tool: http
@@ -211,7 +214,7 @@ var overCap = map[string]struct{ steps, message string }{
     tool: http
     url: "{{ api }}/echo"
 output: ["{{ load_a }}", "{{ load_b }}"]
-`, "the output of the playbook is 1200"},
+`, "the output of the playbook has 1200"},
 }
 
 // loads is followed by a step last_one.

@@ -15,7 +15,7 @@ import (
 	"reprise/internal/program/demoapi"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // ids are the ids of the demo API's lists.
@@ -35,7 +35,7 @@ type runOfPlaybook struct {
 	requests []string // to the demo API, in order
 	warnings []string
 	answers  []interpreter.Answer // to its attempts that await one, in order
-	after    func(t *testing.T, w *world, result workflows.Result)
+	after    func(t *testing.T, w *world, result protocol.Result)
 }
 
 var runsOfPlaybooks = map[string]runOfPlaybook{
@@ -109,12 +109,12 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			"revenue": 105, "because": "HTTP 404 from GET API/status/404",
 			"verdict": "reached: 105 of 100",
 		},
-		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
+		warnings: []string{"step get_price failed, and a route handled the failure: HTTP 404 from GET API/status/404"},
 		after:    afterRouting,
 	},
 	"notices": {
 		status: "completed", data: "35 users",
-		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
+		warnings: []string{"step get_price failed, and a route handled the failure: HTTP 404 from GET API/status/404"},
 		after:    afterNotices,
 	},
 	"incremental": {
@@ -211,7 +211,7 @@ func requests(logged []demoapi.Request) []string {
 }
 
 // afterRouting: both branches ran, report once, and the other end was skipped.
-func afterRouting(t *testing.T, _ *world, result workflows.Result) {
+func afterRouting(t *testing.T, _ *world, result protocol.Result) {
 	statuses := map[string]interpreter.Status{}
 	for _, record := range result.Steps {
 		require.NotContains(t, statuses, record.Step, "every step ran at most once")
@@ -225,7 +225,7 @@ func afterRouting(t *testing.T, _ *world, result workflows.Result) {
 }
 
 // afterNotices: the step that failed, the one that did not, and the run.
-func afterNotices(t *testing.T, w *world, result workflows.Result) {
+func afterNotices(t *testing.T, w *world, result protocol.Result) {
 	bodies := w.bodies()
 	require.Len(t, bodies, 3)
 	require.Equal(t, map[string]any{"text": "no price: http 404"}, bodies[0])
@@ -234,7 +234,7 @@ func afterNotices(t *testing.T, w *world, result workflows.Result) {
 	require.True(t, step(t, result, "get_price").Handled)
 }
 
-func afterLoopWithSinks(t *testing.T, w *world, _ workflows.Result) {
+func afterLoopWithSinks(t *testing.T, w *world, _ protocol.Result) {
 	read := func(pattern string) string {
 		files, err := filepath.Glob(filepath.Join(w.dir, "out", "loop_with_sinks", pattern))
 		require.NoError(t, err)
@@ -253,7 +253,7 @@ func afterLoopWithSinks(t *testing.T, w *world, _ workflows.Result) {
 
 // afterMedications: every row of every patient but one, each once, and one
 // summary of the batch.
-func afterMedications(t *testing.T, w *world, _ workflows.Result) {
+func afterMedications(t *testing.T, w *world, _ protocol.Result) {
 	require.Equal(t, demoapi.MedicationRequests()+1, len(w.api.Requests("")), "and one for the patients")
 	var want []any
 	for _, medication := range demoapi.AllMedications() {
@@ -269,7 +269,7 @@ func afterMedications(t *testing.T, w *world, _ workflows.Result) {
 
 // afterIncremental: a run reads on from where the one before has ended. What has the time of the
 // watermark is read again and known.
-func afterIncremental(t *testing.T, w *world, _ workflows.Result) {
+func afterIncremental(t *testing.T, w *world, _ protocol.Result) {
 	connection := map[string]any{"connection": "sqlite:rows.db"}
 	again := func(want map[string]any) {
 		result, err := w.outcome(w.start(w.playbook("incremental.yaml"), connection))
@@ -290,7 +290,7 @@ func afterIncremental(t *testing.T, w *world, _ workflows.Result) {
 
 // afterFullRefresh: what is gone, changed and new in the API is so in the table. The pages that a
 // run has read before it fails change nothing.
-func afterFullRefresh(t *testing.T, w *world, _ workflows.Result) {
+func afterFullRefresh(t *testing.T, w *world, _ protocol.Result) {
 	connection := map[string]any{"connection": "sqlite:rows.db"}
 	rows := func() []any { return w.query("SELECT id, version FROM sales ORDER BY id") }
 	before := rows()

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // recipePrefix begins the names of the playbooks that are recipes, in docs/how-to.
@@ -28,7 +28,7 @@ type recipe struct {
 	requests []string
 	before   func(w *world)
 	answers  map[string]interpreter.Answer // of what awaits one, by its step
-	after    func(t *testing.T, w *world, result workflows.Result)
+	after    func(t *testing.T, w *world, result protocol.Result)
 }
 
 var recipes = map[string]recipe{
@@ -114,7 +114,7 @@ func (want recipe) check(t *testing.T, example *docs.Example) {
 		require.Eventually(t, func() bool {
 			_, err := w.answerTo(run.GetID(), answer)
 			return err == nil
-		}, testenv.Within(time.Minute), 50*time.Millisecond, "step %s awaits no answer", step)
+		}, testenv.Within(time.Minute), 50*time.Millisecond, "step %s does not await answers", step)
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func (want recipe) check(t *testing.T, example *docs.Example) {
 }
 
 // afterRateLimit: the limit was kept by spreading, not by being refused.
-func afterRateLimit(t *testing.T, w *world, _ workflows.Result) {
+func afterRateLimit(t *testing.T, w *world, _ protocol.Result) {
 	logged := w.api.Requests("")
 	require.LessOrEqual(t, len(logged), 33, "at most one in ten is refused")
 	first, last := logged[0], logged[len(logged)-1]
@@ -143,7 +143,7 @@ func beforeOAuth2(w *world) {
 }
 
 // afterOAuth2: a token that is refused is replaced within the attempt.
-func afterOAuth2(t *testing.T, w *world, result workflows.Result) {
+func afterOAuth2(t *testing.T, w *world, result protocol.Result) {
 	require.Equal(t, 3, w.api.CountRequests("", "/auth/token"))
 	require.Equal(t, 7, w.api.CountRequests("", "/auth/oauth2"), "5 that were let in and 2 that were not")
 	require.Equal(t, 5, step(t, result, "fetch").Loop.Stats.Success)
@@ -161,25 +161,25 @@ func beforeSecret(w *world) {
 	w.makeKeys()
 }
 
-func afterSecret(t *testing.T, w *world, _ workflows.Result) {
+func afterSecret(t *testing.T, w *world, _ protocol.Result) {
 	require.Equal(t, 1, w.api.CountRequests("", "/auth/token"))
 	require.Equal(t, 5, w.api.CountRequests("", "/auth/oauth2"))
 }
 
 // afterGiveUp: the failure stays one.
-func afterGiveUp(t *testing.T, _ *world, result workflows.Result) {
+func afterGiveUp(t *testing.T, _ *world, result protocol.Result) {
 	fetched := step(t, result, "fetch")
 	require.EqualValues(t, "failed", fetched.Status)
 	require.True(t, fetched.Handled)
 }
 
 // afterTell: the channel was told of the end, and of nothing else.
-func afterTell(t *testing.T, w *world, _ workflows.Result) {
-	require.Equal(t, []any{map[string]any{"text": "recipe_tell: 3 users"}}, w.bodies())
+func afterTell(t *testing.T, w *world, _ protocol.Result) {
+	require.Equal(t, []any{map[string]any{"text": "recipe_tell: 25 patients"}}, w.bodies())
 }
 
 // afterPoison: the bad element was tried once and those behind it were run.
-func afterPoison(t *testing.T, w *world, result workflows.Result) {
+func afterPoison(t *testing.T, w *world, result protocol.Result) {
 	require.Equal(t, 1, w.api.CountRequests("", "/api/v1/patients/p13/"))
 	require.Positive(t, w.api.CountRequests("", "/api/v1/patients/p14/"))
 	loop := step(t, result, "fetch").Loop

@@ -11,7 +11,7 @@ import (
 
 	"reprise/internal/observe/ending"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestFanOutAndJoin: both branches run at the same time, and the step after
@@ -188,7 +188,7 @@ func TestUnhandledFailure(t *testing.T) {
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, testenv.Outcome(t, run, nil), &application)
 	require.Equal(t, "http", application.Type())
-	var details workflows.Result
+	var details protocol.Result
 	require.NoError(t, application.Details(&details))
 	require.EqualValues(t, "failed", details.Status)
 	described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
@@ -249,7 +249,7 @@ func TestInvalidPlaybook(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(message, "test.yaml:"), 5)
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, testenv.Outcome(t, run, nil), &application)
-	require.Equal(t, workflows.InvalidPlaybook, application.Type())
+	require.Equal(t, protocol.InvalidPlaybook, application.Type())
 	histories := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())
 	require.Len(t, histories, 1, "no child")
 	for _, event := range histories[0].History.GetEvents() {

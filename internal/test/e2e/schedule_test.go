@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestScheduledAtContinuesAsNew: the time that a schedule started a run for is the same in all
@@ -18,11 +18,11 @@ func TestScheduledAtContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	at := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)
-	scheduled := temporal.NewSearchAttributeKeyTime(workflows.ScheduledAttribute)
+	scheduled := temporal.NewSearchAttributeKeyTime(protocol.ScheduledAttribute)
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 		ID: "scheduled-" + w.queue, TaskQueue: w.queue,
 		TypedSearchAttributes: temporal.NewSearchAttributes(scheduled.ValueSet(at)), // as the server's schedules do
-	}, workflows.PlaybookWorkflowName, workflows.Input{
+	}, protocol.PlaybookWorkflowName, protocol.Input{
 		Name: "test.yaml", Workload: expression.Of(map[string]any{"api": w.api.URL()}), Source: book(`
   - step: begin
     vars: {n: 0}

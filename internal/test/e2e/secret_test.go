@@ -21,7 +21,7 @@ import (
 	"reprise/internal/base/secrets"
 	"reprise/internal/test/testenv"
 	"reprise/internal/test/testenv/testworker"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // The result of a secret step, with what URLs, JSON, SQL and shells escape.
@@ -210,7 +210,7 @@ func TestSecretResults(t *testing.T) {
 	report(t, newHound(t, []string{fetchedToken, fetchedSecond, strings.ToUpper(fetchedToken)}), found)
 }
 
-func checkSecretOutput(t *testing.T, result workflows.Result) {
+func checkSecretOutput(t *testing.T, result protocol.Result) {
 	t.Helper()
 	encoded, err := json.Marshal(result.Result)
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
       - when: "{{ response.n == 7 }}"
         then: {next_call: {url: "{{ workload.other }}/next"}, collect: {strategy: append}}
 `), map[string]any{"vault": v.URL, "other": other.URL})
-	require.Contains(t, failed.Error.Message, "the secret results it uses are not sent to "+other.URL)
+	require.Contains(t, failed.Error.Message, "the secret results that it uses are not sent to "+other.URL)
 	require.Empty(t, elsewhere)
 
 	quiet := w.ends("failed", book(`

@@ -14,7 +14,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // patientAPI asks some elements for patience at their first attempt, and counts how
@@ -38,7 +38,7 @@ func (p *patientAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	takes := 20 * time.Millisecond // so that requests meet
 	if n >= p.until {
-		takes = 50 * takes // so that the first shard ends before the second
+		takes = 150 * takes // so that the first shard ends before the second
 	}
 	time.Sleep(takes)
 	if patience {
@@ -55,27 +55,27 @@ func (p *patientAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // the next, and the loop's window is never exceeded, also as they come back.
 func TestShardsLinger(t *testing.T) {
 	t.Parallel()
-	const n, window = 460, 8
+	const n, window = 64, 8
 	w := newWorking(t)
 	w.patience = testenv.Within(3 * time.Minute)
-	slow := map[int]bool{0: true, 7: true, 100: true, 395: true, 396: true, 398: true, 399: true}
-	api := &patientAPI{slow: slow, asked: map[int]int{}, until: 405}
+	slow := map[int]bool{0: true, 7: true, 20: true, 35: true, 36: true, 38: true, 39: true}
+	api := &patientAPI{slow: slow, asked: map[int]int{}, until: smallLeaf + 5}
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	run := w.start(book(fmt.Sprintf(`
   - step: fetch
     tool: http
     url: "{{ api }}/"
-    params: {n: "{{ n }}"}
+    params: {n: "{{ n }}{{ workload.ballast[:0] }}"}
     loop: {collection: "{{ 0..%d }}", element: n, mode: parallel, max_concurrency: %d, batch: 1}
     retry: [{when: error is defined, then: {max_attempts: 2, jitter: none}}]
-`, n-1, window)), map[string]any{"api": server.URL})
+`, n-1, window)), map[string]any{"api": server.URL, "ballast": ballast})
 	loop := run.GetID() + "/fetch#1"
-	var seen workflows.Progress
+	var seen protocol.Progress
 	require.Eventually(t, func() bool {
-		return w.ask(loop, "", workflows.ProgressQuery, &seen) && len(seen.Shards) == 2
+		return w.ask(loop, "", protocol.ProgressQuery, &seen) && len(seen.Shards) == 2
 	}, testenv.Within(2*time.Minute), tick, "both shards are open")
-	require.Equal(t, []string{loop + "/shard-0", loop + "/shard-400"}, seen.Shards)
+	require.Equal(t, []string{loop + "/shard-0", loop + "/shard-40"}, seen.Shards)
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, interpreter.LoopStats{Total: n, Success: n}, step(t, result, "fetch").Loop.Stats)
 	for index := range n {
@@ -84,9 +84,9 @@ func TestShardsLinger(t *testing.T) {
 	require.LessOrEqual(t, api.most, window)
 	told := 0
 	for _, history := range w.histories {
-		if strings.HasSuffix(history.WorkflowID, "/shard-400") {
+		if strings.HasSuffix(history.WorkflowID, "/shard-40") {
 			for _, event := range history.History.Events {
-				if event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.ControlSignal {
+				if event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == protocol.ControlSignal {
 					told++
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestSlotsInAnyOrder: a server that has much to do delivers signals in another order
@@ -48,13 +49,13 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	testenv.Receive(t, began, "a request")
 	loop := run.GetID() + "/fetch#1"
 	width := func(slots int) {
-		w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
+		w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
 		require.Eventually(t, func() bool {
-			var progress workflows.Progress
-			return w.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == slots
+			var progress protocol.Progress
+			return w.ask(loop, "", protocol.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == slots
 		}, patience, tick)
 	}
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}) // nobody acquires the slots that become free
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}) // nobody acquires the slots that become free
 	width(4)
 	for index := range 2 {
 		for _, told := range []map[string]any{{"index": index, "now": true}, {"index": index, "waiting": 1}} {
@@ -63,7 +64,7 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	}
 	width(2)
 	release()
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 6, step(t, result, "fetch").Loop.Stats.Success)
 }
@@ -76,11 +77,12 @@ func TestStartsOfAWideWindow(t *testing.T) {
 	const width, first, portion = 160, 100, 50
 	w := newWorking(t)
 	w.patience = testenv.Within(time.Minute)
-	var all sync.WaitGroup
-	all.Add(width)
-	seen := make(chan struct{})
+	var requests atomic.Int64
+	all, seen := make(chan struct{}), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		all.Done()
+		if requests.Add(1) == width { // more of them are of attempts whose worker was taken for dead
+			close(all)
+		}
 		<-seen
 		_, _ = fmt.Fprint(rw, `{}`)
 	}))
@@ -94,7 +96,7 @@ func TestStartsOfAWideWindow(t *testing.T) {
     timeout: 10m
     loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: %[1]d, batch: 1}
 `, width)), map[string]any{"api": api.URL})
-	testenv.Wait(t, all.Wait, "the requests of all iterations")
+	testenv.Receive(t, all, "the requests of all iterations")
 	answer, err := w.env.Client().QueryWorkflow(t.Context(), run.GetID()+"/fetch#1", "", client.QueryTypeStackTrace)
 	release()
 	require.NoError(t, err)

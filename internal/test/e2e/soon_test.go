@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // busy is an API that notes when attempts begin and how many it has at a time.
@@ -133,7 +133,7 @@ func (w *world) goesSoon(run client.WorkflowRun, api *busy, window int) {
 	t := w.t
 	api.until(t, func(count, _ int, _, _ time.Time) bool { return count > window })
 	told := api.mark()
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
 	answered := time.Since(told)
 	still := api.takes + 10*time.Second // then those that were to begin are held
 	api.until(t, func(_, _ int, _, last time.Time) bool { return time.Since(last) > still })
@@ -141,7 +141,7 @@ func (w *world) goesSoon(run client.WorkflowRun, api *busy, window int) {
 	t.Logf("pause: answered after %.2f s, last attempt began after %.2f s", answered.Seconds(), max(last.Sub(told), 0).Seconds())
 
 	told = api.mark()
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	answered = time.Since(told)
 	api.until(t, func(_, _ int, first, _ time.Time) bool { return !first.IsZero() })
 	_, _, first, _ := api.look()
@@ -149,7 +149,7 @@ func (w *world) goesSoon(run client.WorkflowRun, api *busy, window int) {
 
 	api.until(t, func(_, most int, _, _ time.Time) bool { return most >= window*9/10 })
 	told = api.mark()
-	w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 2 * window}})
+	w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 2 * window}})
 	api.until(t, func(_, most int, _, _ time.Time) bool { return most > window })
 	t.Logf("set max_concurrency=%d: more than %d attempts at a time after %.2f s", 2*window, window, time.Since(told).Seconds())
 
@@ -169,7 +169,7 @@ func (w *world) retriesSoon(run client.WorkflowRun, api *busy, waiting int) {
 	api.until(t, func(count, _ int, _, last time.Time) bool { return count >= waiting && time.Since(last) > time.Second })
 	api.fail(false)
 	told := api.mark()
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	answered := time.Since(told)
 	api.until(t, func(count, _ int, _, _ time.Time) bool { return count >= 2*waiting })
 	_, _, first, _ := api.look()

@@ -23,7 +23,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // looker reads runs and counts the calls that reach the server.
@@ -129,7 +129,7 @@ func TestStatusOfSteps(t *testing.T) {
 	flaky := status.Visits("flaky")[0]
 	require.Equal(t, []int{1, 4}, []int{flaky.Attempt, flaky.MaxAttempts})
 	require.Equal(t, runs.HeldByWait, flaky.HeldBy)
-	require.Equal(t, "retry 1/3 of flaky after 1h0m0s: HTTP 503", flaky.Waiting)
+	require.Equal(t, "flaky: attempt 2 of 4 after 1h0m0s: HTTP 503", flaky.Waiting)
 	require.WithinDuration(t, time.Now().Add(time.Hour), flaky.NextRetryAt, time.Minute)
 	require.EqualValues(t, "retryable", flaky.Error.Class)
 
@@ -301,7 +301,7 @@ func TestStatusOfLoops(t *testing.T) {
 				listed[iteration.Status]++
 				if iteration.Status == "retry_pending" {
 					require.Equal(t, []int{1, 4}, []int{iteration.Attempt, iteration.MaxAttempts})
-					require.Equal(t, fmt.Sprintf("retry 1/3 of fetch[%d] after 1h0m0s: HTTP 503", iteration.Index), iteration.Waiting)
+					require.Equal(t, fmt.Sprintf("fetch[%d]: attempt 2 of 4 after 1h0m0s: HTTP 503", iteration.Index), iteration.Waiting)
 					require.Equal(t, 503, iteration.Error.Status)
 				}
 				if iteration.Status == "failed" {
@@ -493,7 +493,7 @@ func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 		return len(status.Visits("fetch")) == 1 && status.Visits("fetch")[0].Loop.Waiting == 10
 	})
 	api.set(false)
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	status := l.until(run.GetID(), func(status *runs.Status) bool {
 		c := status.Visits("fetch")[0].Loop
 		return c.Waiting == 0 && c.Pending > 0 && c.Running > 0 // a loop that gives no answer is pending whole

@@ -14,7 +14,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestCommandsAtOnce: commands that come faster than children are told are told
@@ -22,8 +22,8 @@ import (
 func TestCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	const children, hour = 10, "{max_attempts: 3, delay: 1h}"
-	retry, pause, resume := saying{workflows.RetryNowUpdate, workflows.CommandInput{}},
-		saying{workflows.PauseUpdate, workflows.CommandInput{}}, saying{workflows.ResumeUpdate, workflows.CommandInput{}}
+	retry, pause, resume := saying{protocol.RetryNowUpdate, protocol.CommandInput{}},
+		saying{protocol.PauseUpdate, protocol.CommandInput{}}, saying{protocol.ResumeUpdate, protocol.CommandInput{}}
 	first, third := 0, 3
 	for _, c := range []struct {
 		name    string
@@ -42,10 +42,10 @@ func TestCommandsAtOnce(t *testing.T) {
 		{
 			name: "one is skipped before all others are tried", then: hour, skipped: 1, toLoop: 2, signals: 2,
 			says: []saying{
-				{workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch", Index: &first}},
-				{workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &third}},
+				{protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch", Index: &first}},
+				{protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", Index: &third}},
 				retry, retry,
-				{workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &third}},
+				{protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", Index: &third}},
 				retry,
 			},
 		},
@@ -65,7 +65,7 @@ func TestCommandsAtOnce(t *testing.T) {
 `), map[string]any{"api": api.url})
 			if c.held {
 				require.Eventually(t, func() bool { return api.began(time.Time{}) >= children }, patience, tick)
-				w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+				w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
 				require.Eventually(t, func() bool { return w.heldIterations(run.GetID()+"/fetch#1") == children }, patience, tick)
 			} else {
 				require.Equal(t, children, w.awaitWaiting(run))
@@ -100,7 +100,7 @@ func (w *world) heldIterations(loop string) (held int) {
 // saying is a command, with the update that takes it.
 type saying struct {
 	update  string
-	command workflows.CommandInput
+	command protocol.CommandInput
 }
 
 // saysAtOnce gives a run that no worker looks after several commands, and begins to
@@ -152,21 +152,21 @@ func TestCommandsStaySmall(t *testing.T) {
 	run := w.start(source+fmt.Sprintf("  - step: s%d\n", steps), map[string]any{"api": api.url})
 	w.awaitWaiting(run)
 	api.set(false)
-	said := workflows.CommandInput{Reason: strings.Repeat("r", 500), By: strings.Repeat("b", 500)}
+	said := protocol.CommandInput{Reason: strings.Repeat("r", 500), By: strings.Repeat("b", 500)}
 	var full error
 	for i := 0; full == nil; i++ {
 		require.Less(t, i, steps, "there is a bound")
 		said.Step = fmt.Sprintf("s%d", i)
-		_, full = w.steer(run, workflows.PauseUpdate, said)
+		_, full = w.steer(run, protocol.PauseUpdate, said)
 	}
-	require.ErrorContains(t, full, "more than the 50000 that a run keeps; pause the run as a whole, resume steps first, or say it in fewer words")
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: "s0"})
-	w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "again", Tuning: &interpreter.Tuning{MaxConcurrency: 3}})
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"})
+	require.ErrorContains(t, full, "and a run can keep 50000; pause the whole run, resume steps first, or give a shorter reason")
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{Step: "s0"})
+	w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "again", Tuning: &interpreter.Tuning{MaxConcurrency: 3}})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"})
 	w.await(run, "s1", interpreter.Paused)
 	said.Step = ""
-	w.steers(run, workflows.PauseUpdate, said)
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, said)
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 10, step(t, result, "again").Loop.Stats.Success)
 	for _, history := range w.histories {
@@ -174,7 +174,7 @@ func TestCommandsStaySmall(t *testing.T) {
 			signalled := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes().GetInput()
 			started := event.GetStartChildWorkflowExecutionInitiatedEventAttributes()
 			require.Less(t, proto.Size(signalled), most, "%s tells %s", history.WorkflowID, signalled)
-			if started.GetWorkflowType().GetName() == workflows.CallsWorkflowName {
+			if started.GetWorkflowType().GetName() == protocol.CallsWorkflowName {
 				require.Less(t, proto.Size(started.GetInput().GetPayloads()[0]), most, "%s starts %s", history.WorkflowID, started)
 			}
 		}
@@ -204,16 +204,16 @@ func TestRetryNowLeavesWhatIsPaused(t *testing.T) {
 	for _, step := range []string{"c", "d"} {
 		require.Eventually(t, func() bool { return len(w.openIterations(run.GetID()+"/"+step+"#1")) == 2 }, patience, tick)
 	}
-	_, err := w.steer(run, workflows.SetUpdate, workflows.CommandInput{Step: "nest", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 1, PerSeconds: 1}}})
-	require.ErrorContains(t, err, "step nest runs another playbook, whose steps have limits of their own")
+	_, err := w.steer(run, protocol.SetUpdate, protocol.CommandInput{Step: "nest", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 1, PerSeconds: 1}}})
+	require.ErrorContains(t, err, "step nest runs another playbook, whose steps have their own limits; set their rate limits")
 	for _, step := range []string{"a", "c"} {
-		w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step})
+		w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step})
 	}
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) == 9 }, patience, tick)
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	w.await(run, "a", interpreter.RetryPending)
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "b"})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "b"})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) == 10 }, patience, tick)
 	require.Equal(t, map[string]int{"a": 1, "b": 3, "c": 2, "d": 4}, api.attempts())
 	w.cancel(run)

@@ -25,7 +25,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // gauge is an API that fails while it is told to, and notes when attempts begin.
@@ -108,9 +108,9 @@ func (g *gauge) began(after time.Time) (n int) {
 }
 
 // steer sends a command to a run.
-func (w *world) steer(run client.WorkflowRun, update string, command workflows.CommandInput) (workflows.CommandResult, error) {
+func (w *world) steer(run client.WorkflowRun, update string, command protocol.CommandInput) (protocol.CommandResult, error) {
 	w.t.Helper()
-	var standing workflows.CommandResult
+	var standing protocol.CommandResult
 	handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: run.GetID(), UpdateName: update, Args: []any{command}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -120,7 +120,7 @@ func (w *world) steer(run client.WorkflowRun, update string, command workflows.C
 	return standing, handle.Get(w.t.Context(), &standing)
 }
 
-func (w *world) steers(run client.WorkflowRun, update string, command workflows.CommandInput) workflows.CommandResult {
+func (w *world) steers(run client.WorkflowRun, update string, command protocol.CommandInput) protocol.CommandResult {
 	w.t.Helper()
 	standing, err := w.steer(run, update, command)
 	require.NoError(w.t, err)
@@ -163,17 +163,17 @@ func TestPauseAndResume(t *testing.T) {
     tool: http
     url: "{{ api }}/"`+shape.step+"\n"), map[string]any{"api": api.url})
 				require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
-				standing := w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step, Reason: "the API is down", By: "ada"})
+				standing := w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step, Reason: "the API is down", By: "ada"})
 				require.True(t, standing.Changed)
 				require.True(t, standing.Control.IsPaused("fetch"))
 				paused := time.Now().Add(2 * time.Second)
-				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step}).Changed, "it is so already")
+				require.False(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step}).Changed, "it is so already")
 				w.await(run, "fetch", interpreter.Paused)
 				require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
 				require.Less(t, api.began(time.Time{}), shape.elements, "it was paused before its end")
 
 				resumed := time.Now()
-				require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: step}).Changed)
+				require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{Step: step}).Changed)
 				require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 				result, err := w.outcome(run)
 				require.NoError(t, err)
@@ -195,8 +195,8 @@ func TestPauseDuringTheValidation(t *testing.T) {
     url: "{{ api }}/"
     params: {n: "1"}
 `), map[string]any{"api": api.url})
-	paused := w.saysEarly(run, workflows.PauseUpdate, workflows.CommandInput{})
-	missing := w.saysEarly(run, workflows.PauseUpdate, workflows.CommandInput{Step: "fech"})
+	paused := w.saysEarly(run, protocol.PauseUpdate, protocol.CommandInput{})
+	missing := w.saysEarly(run, protocol.PauseUpdate, protocol.CommandInput{Step: "fech"})
 
 	w.work()
 	first := testenv.Receive(t, paused, "the answer to pause")
@@ -206,7 +206,7 @@ func TestPauseDuringTheValidation(t *testing.T) {
 	w.await(run, "fetch", interpreter.Paused)
 	require.Zero(t, api.began(time.Time{}))
 
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -215,13 +215,13 @@ func TestPauseDuringTheValidation(t *testing.T) {
 
 // heeded is what became of a command.
 type heeded struct {
-	standing workflows.CommandResult
+	standing protocol.CommandResult
 	err      error
 }
 
 // saysEarly sends a command while no worker looks after the run: the server has the
 // command when it returns.
-func (w *world) saysEarly(run client.WorkflowRun, update string, command workflows.CommandInput) <-chan heeded {
+func (w *world) saysEarly(run client.WorkflowRun, update string, command protocol.CommandInput) <-chan heeded {
 	w.t.Helper()
 	id, told := uuid.NewString(), make(chan heeded, 1)
 	go func() {
@@ -229,7 +229,7 @@ func (w *world) saysEarly(run client.WorkflowRun, update string, command workflo
 			UpdateID: id, WorkflowID: run.GetID(), UpdateName: update, Args: []any{command},
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
-		var standing workflows.CommandResult
+		var standing protocol.CommandResult
 		if err == nil {
 			err = handle.Get(w.t.Context(), &standing)
 		}
@@ -282,7 +282,7 @@ func TestRetryNow(t *testing.T) {
 				require.Equal(t, elements, api.began(time.Time{}))
 				w.requireWaits(run, "fetch", elements)
 				api.set(false)
-				w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+				w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 				result, err := w.outcome(run)
 				require.NoError(t, err)
 				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -314,7 +314,7 @@ func (w *world) requireWaits(run client.WorkflowRun, name string, want int) {
 }
 
 // loopOf is the loop of a step that a run is at, nil for none.
-func (w *world) loopOf(run client.WorkflowRun, name string) *workflows.LoopRecord {
+func (w *world) loopOf(run client.WorkflowRun, name string) *protocol.LoopRecord {
 	w.t.Helper()
 	progress, ok := w.progress(run)
 	require.True(w.t, ok)
@@ -380,15 +380,15 @@ func (w *world) waitingIterations(loop string) (waiting int) {
 
 // openIterations are those of a loop that have begun and not ended; nil while
 // somebody cannot tell.
-func (w *world) openIterations(loop string) []workflows.IterationRecord {
-	var progress workflows.Progress
-	if !w.ask(loop, "", workflows.ProgressQuery, &progress) {
+func (w *world) openIterations(loop string) []protocol.IterationRecord {
+	var progress protocol.Progress
+	if !w.ask(loop, "", protocol.ProgressQuery, &progress) {
 		return nil
 	}
-	var open []workflows.IterationRecord
+	var open []protocol.IterationRecord
 	for _, id := range progress.Open {
-		var iterations workflows.Iterations
-		if !w.ask(id, "", workflows.IterationsQuery, &iterations) {
+		var iterations protocol.Iterations
+		if !w.ask(id, "", protocol.IterationsQuery, &iterations) {
 			return nil
 		}
 		open = append(open, iterations.Iterations...)
@@ -413,16 +413,16 @@ func TestSkip(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
 `), map[string]any{"api": api.url})
 			elements := w.awaitWaiting(run)
-			command := workflows.CommandInput{Step: "fetch", Reason: "the patient has left", By: "ada"}
+			command := protocol.CommandInput{Step: "fetch", Reason: "the patient has left", By: "ada"}
 			if elements > 1 {
 				one := 1
 				command.Index = &one
 			}
-			w.steers(run, workflows.SkipUpdate, command)
+			w.steers(run, protocol.SkipUpdate, command)
 			api.set(false)
 			if elements > 1 {
 				require.Eventually(t, func() bool {
-					_, err := w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"})
+					_, err := w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"})
 					return err != nil && w.ended(run) || w.loopFailed(run) == 1
 				}, patience, tick)
 			}
@@ -442,8 +442,8 @@ func TestSkip(t *testing.T) {
 
 // loopFailed is how many iterations of step fetch have failed.
 func (w *world) loopFailed(run client.WorkflowRun) int {
-	var progress workflows.Progress
-	if !w.ask(run.GetID()+"/fetch#1", "", workflows.ProgressQuery, &progress) {
+	var progress protocol.Progress
+	if !w.ask(run.GetID()+"/fetch#1", "", protocol.ProgressQuery, &progress) {
 		return 0
 	}
 	return progress.Stats.Failed
@@ -457,14 +457,14 @@ func TestSet(t *testing.T) {
   - step: fetch
     tool: http
     url: "{{ api }}/"
-    params: {n: "{{ n }}", takes: 1s}
+    params: {n: "{{ n }}", takes: 8s}
     loop: {collection: "{{ 1..40 }}", element: n, mode: parallel, max_concurrency: 1}
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
-	standing := w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
+	standing := w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
 	require.Equal(t, 20, standing.Control.Tuned("fetch").MaxConcurrency)
 	require.Eventually(t, func() bool { return api.together() > 4 }, patience, tick, "more than one at a time")
-	w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{
+	w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{
 		Rate: &interpreter.Rate{Requests: 2, PerSeconds: 1},
 	}})
 	limited := time.Now().Add(2 * time.Second)
@@ -487,15 +487,15 @@ func TestSteeredAtOnce(t *testing.T) {
     retry: [{when: "{{ _retry.count < 9000 }}", then: {max_attempts: 10000, delay: 100ms}}]
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
-	standings := make([]workflows.CommandResult, 20)
+	standings := make([]protocol.CommandResult, 20)
 	var people sync.WaitGroup
 	for i := range standings {
 		people.Go(func() {
-			update := workflows.PauseUpdate
+			update := protocol.PauseUpdate
 			if i%2 == 1 {
-				update = workflows.ResumeUpdate
+				update = protocol.ResumeUpdate
 			}
-			standings[i], _ = w.steer(run, update, workflows.CommandInput{By: fmt.Sprint(i)})
+			standings[i], _ = w.steer(run, update, protocol.CommandInput{By: fmt.Sprint(i)})
 		})
 	}
 	testenv.Wait(t, people.Wait, "the answers to all commands")
@@ -536,27 +536,27 @@ func TestSteeringIsRefused(t *testing.T) {
 	one, negative := 1, -1
 	for _, c := range []struct {
 		update  string
-		command workflows.CommandInput
+		command protocol.CommandInput
 		says    string
 	}{
-		{workflows.PauseUpdate, workflows.CommandInput{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
-		{workflows.ResumeUpdate, workflows.CommandInput{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
-		{workflows.SkipUpdate, workflows.CommandInput{}, "say which step is meant"},
-		{workflows.SkipUpdate, workflows.CommandInput{Step: "load"}, "step load is not running, so nothing of it waits; running: fetch"},
-		{workflows.RetryNowUpdate, workflows.CommandInput{Step: "load", Index: &negative}, "iterations are counted from 0"},
-		{workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},
-		{workflows.SetUpdate, workflows.CommandInput{Step: "fetch"}, "nothing is set"},
-		{workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
-		{workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
+		{protocol.PauseUpdate, protocol.CommandInput{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
+		{protocol.ResumeUpdate, protocol.CommandInput{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
+		{protocol.SkipUpdate, protocol.CommandInput{}, "name the step: it will fail"},
+		{protocol.SkipUpdate, protocol.CommandInput{Step: "load"}, "step load is not running, so it is not waiting; running: fetch"},
+		{protocol.RetryNowUpdate, protocol.CommandInput{Step: "load", Index: &negative}, "iterations are numbered from 0"},
+		{protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},
+		{protocol.SetUpdate, protocol.CommandInput{Step: "fetch"}, "the command sets nothing"},
+		{protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
+		{protocol.SetUpdate, protocol.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
 	} {
 		_, err := w.steer(run, c.update, c.command)
 		require.ErrorContains(t, err, c.says)
 	}
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
-	_, err := w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
+	_, err := w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	require.ErrorContains(t, err, "nothing waits")
-	_, err = w.steer(run, workflows.ResumeUpdate, workflows.CommandInput{Step: "fetch"})
-	require.ErrorContains(t, err, "the run is paused, not step fetch alone; resume the run")
+	_, err = w.steer(run, protocol.ResumeUpdate, protocol.CommandInput{Step: "fetch"})
+	require.ErrorContains(t, err, "the whole run is paused, not only step fetch; resume the run")
 	require.EqualValues(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
 }
 
@@ -607,24 +607,24 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 	skipped := 0
 	for range 12 {
 		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond)
-		switch command := (workflows.CommandInput{Step: []string{"", "fetch"}[random.IntN(2)]}); random.IntN(6) {
+		switch command := (protocol.CommandInput{Step: []string{"", "fetch"}[random.IntN(2)]}); random.IntN(6) {
 		case 0, 1:
-			if _, err := w.steer(run, workflows.PauseUpdate, command); err != nil {
+			if _, err := w.steer(run, protocol.PauseUpdate, command); err != nil {
 				break // it has ended
 			}
 			held := time.Now().Add(2 * time.Second)
 			time.Sleep(time.Until(held) + time.Duration(random.IntN(1000))*time.Millisecond)
 			require.Zero(t, api.began(held), "an attempt began while the run was held")
-			_, _ = w.steer(run, workflows.ResumeUpdate, command)
+			_, _ = w.steer(run, protocol.ResumeUpdate, command)
 		case 2:
-			_, _ = w.steer(run, workflows.RetryNowUpdate, command)
+			_, _ = w.steer(run, protocol.RetryNowUpdate, command)
 		case 3:
 			index := random.IntN(elements)
-			if _, err := w.steer(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &index}); err == nil {
+			if _, err := w.steer(run, protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", Index: &index}); err == nil {
 				skipped++
 			}
 		case 4:
-			_, _ = w.steer(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 1 + random.IntN(20)}})
+			_, _ = w.steer(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 1 + random.IntN(20)}})
 		case 5:
 			worker.Kill()
 			worker = w.spawn()
@@ -632,8 +632,8 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 	}
 	api.steady()
 	require.Eventually(t, func() bool {
-		_, _ = w.steer(run, workflows.ResumeUpdate, workflows.CommandInput{})
-		_, _ = w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{}) // what waits for people
+		_, _ = w.steer(run, protocol.ResumeUpdate, protocol.CommandInput{})
+		_, _ = w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{}) // what waits for people
 		return w.ended(run)
 	}, patience, retryPause, "it does not end")
 	result, err := w.outcome(run)
@@ -723,7 +723,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				return !slices.ContainsFunc(steps[0].Iterations, func(i runs.Iteration) bool { return i.Status != state })
 			}
 			require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)
-			w.steers(run, workflows.PauseUpdate, workflows.CommandInput{By: "ada", Reason: "a test"})
+			w.steers(run, protocol.PauseUpdate, protocol.CommandInput{By: "ada", Reason: "a test"})
 			status := l.until(run.GetID(), func(status *runs.Status) bool {
 				return atRest(status, "paused") // what waits goes on to do so until it is due
 			})
@@ -742,7 +742,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 			})
 			require.NoError(t, err)
 
-			w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+			w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 			status = l.until(run.GetID(), func(status *runs.Status) bool {
 				return status.Visits("fetch")[0].HeldBy == runs.HeldByPerson && atRest(status, "retry_pending")
 			})
@@ -765,9 +765,9 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 // ensureAttributes adds the search attributes, and waits until the server takes them.
 func (w *world) ensureAttributes() {
 	w.t.Helper()
-	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
+	_, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, protocol.SearchAttributes())
 	require.NoError(w.t, err)
-	next := temporal.NewSearchAttributeKeyTime(workflows.NextRetryAttribute)
+	next := temporal.NewSearchAttributeKeyTime(protocol.NextRetryAttribute)
 	options := client.StartWorkflowOptions{
 		ID: w.queue + "/attributes", TaskQueue: w.queue + "/nobody", WorkflowExecutionTimeout: time.Minute,
 		TypedSearchAttributes: temporal.NewSearchAttributes(next.ValueSet(time.Now())),
@@ -787,7 +787,7 @@ func TestNextRetryAttribute(t *testing.T) {
 	w.ensureAttributes()
 	api.set(true)
 	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: w.queue + "/next", TaskQueue: w.queue},
-		workflows.PlaybookWorkflowName, workflows.Input{
+		protocol.PlaybookWorkflowName, protocol.Input{
 			Name: "test.yaml", Workload: expression.Of(map[string]any{"api": api.url}),
 			SearchAttributes: true, DeadLetters: true, NextRetry: true, Source: book(`
   - step: fork
@@ -814,28 +814,28 @@ func TestNextRetryAttribute(t *testing.T) {
 		fields := described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
 		var said interpreter.Status
 		if status != "" {
-			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(fields[workflows.StatusAttribute], &said))
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(fields[protocol.StatusAttribute], &said))
 		}
 		require.Equal(t, status, said)
 		var at time.Time
-		if payload := fields[workflows.NextRetryAttribute]; payload != nil {
+		if payload := fields[protocol.NextRetryAttribute]; payload != nil {
 			require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &at))
 		}
 		require.WithinDuration(t, next, at, time.Millisecond)
 	}
 	set(interpreter.RetryPending, due["hour"])
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
 	set(interpreter.Paused, due["hour"])
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	set(interpreter.RetryPending, due["hour"])
 	api.set(false)
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "hour"})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "hour"})
 	w.await(run, "hour", interpreter.Completed)
 	set(interpreter.RetryPending, due["day"])
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
 	set(interpreter.Paused, due["day"])
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
-	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
+	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	_, err = w.outcome(run)
 	require.NoError(t, err)
 	set(interpreter.Completed, time.Time{})

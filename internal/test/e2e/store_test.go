@@ -26,7 +26,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // shelf is a payload store in a directory of its own, which can be taken away.
@@ -200,7 +200,7 @@ func TestTheStoreStaysAway(t *testing.T) {
         then: {max_attempts: 2, initial_delay: 0.1s}
 `), map[string]any{"largeAPI": api.URL})
 	require.EqualValues(t, "payload_store", result.Error.Kind)
-	require.Contains(t, result.Error.Message, "the attempt has not begun")
+	require.Contains(t, result.Error.Message, "the attempt was not started, because")
 	require.Contains(t, result.Error.Message, s.store.Name())
 	require.Equal(t, 2, step(t, result, "send").Attempts)
 	_, total := api.counts()
@@ -508,7 +508,7 @@ func TestThePlaybookIsStoredOnce(t *testing.T) {
 				require.NoError(t, err)
 				times := bytes.Count(encoded, []byte(strings.TrimSpace(marked)))
 				started := history.History.Events[0].GetWorkflowExecutionStartedEventAttributes()
-				if history.Type == workflows.PlaybookWorkflowName {
+				if history.Type == protocol.PlaybookWorkflowName {
 					continue
 				}
 				children++

@@ -31,7 +31,7 @@ import (
 	"reprise/internal/test/testenv/testworker"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // measured is a run of which everything that is counted is known.
@@ -119,6 +119,11 @@ var wantMetrics = map[string]float64{
 	`reprise_pages_total{playbook="test",step="each",tool="http"}`:          2,
 	`reprise_rows_written_total{playbook="test",step="listed",tool="file"}`: 35,
 	`reprise_rows_written_total{playbook="test",step="each",tool="http"}`:   2,
+
+	`reprise_rows_total{operation="read",playbook="test",step="listed",table=""}`:              35,
+	`reprise_rows_total{operation="written",playbook="test",step="listed",table="rows.jsonl"}`: 35,
+	`reprise_rows_total{operation="read",playbook="test",step="each",table=""}`:                2,
+	`reprise_rows_total{operation="written",playbook="test",step="each",table="http"}`:         2,
 }
 
 func init() {
@@ -340,6 +345,7 @@ func TestAttemptsInFlight(t *testing.T) {
   - step: each
     tool: http
     url: "{{ at }}/"
+    timeout: 10m
     loop: {in: [1, 2, 3], iterator: n, mode: parallel, batch: %d}
 `, batch)), map[string]any{"at": api.URL})
 			until(url, 3)
@@ -396,10 +402,10 @@ func TestHeldAttemptsAreNotCounted(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 11, delay: 2s, jitter: none}}]
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 4 }, patience, tick)
-	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.PauseUpdate, protocol.CommandInput{})
 	require.Eventually(t, func() bool { return w.holding(run.GetID()+"/each#1") == 4 }, patience, tick)
 	api.set(false)
-	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -452,8 +458,8 @@ func TestTraceContinuesFromAStarter(t *testing.T) {
 	require.NoError(t, err)
 	ctx, end := starter.Begin(t.Context(), "starter run")
 	run, err := w.env.Dial(t, starter.Client(client.Options{})).ExecuteWorkflow(ctx,
-		client.StartWorkflowOptions{ID: w.queue, TaskQueue: w.queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "test.yaml", Source: book(`
+		client.StartWorkflowOptions{ID: w.queue, TaskQueue: w.queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "test.yaml", Source: book(`
   - step: each
     tool: http
     url: "{{ at }}/status/200"

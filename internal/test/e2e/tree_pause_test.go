@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // TestPauseReachesAllChildRuns pauses a run below which others start: no more start,
@@ -23,10 +23,10 @@ func TestPauseReachesAllChildRuns(t *testing.T) {
 			run := w.start(again, nil)
 			below := fmt.Sprintf("RootWorkflowId = '%s' AND WorkflowType = 'PlaybookWorkflow'", run.GetID())
 			require.Eventually(t, func() bool { return w.count(below) > 20 }, patience, tick)
-			require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+			require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
 			held := w.settles(below)
 			t.Logf("%d runs while the first one is paused", held)
-			require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+			require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 			require.Eventually(t, func() bool { return w.count(below) > held+10 }, patience, tick)
 			require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
 			result, err := w.outcome(run)
@@ -53,10 +53,10 @@ func TestPauseHoldsRunsOfAChildRun(t *testing.T) {
 `), nil)
 	below := fmt.Sprintf("RootWorkflowId = '%s' AND WorkflowType = 'PlaybookWorkflow'", run.GetID())
 	require.Eventually(t, func() bool { return w.count(below) > 3 }, patience, tick)
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{}).Changed)
 	held := w.settles(below)
 	require.Less(t, held, 42, "it was paused in the midst")
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{}).Changed)
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)

@@ -18,7 +18,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // again is a playbook that runs itself for each element, and does nothing else.
@@ -48,14 +48,14 @@ func bounded(t *testing.T, most int, source string) *world {
 // countRuns is how many runs have started below one that has ended.
 func (w *world) countRuns(run client.WorkflowRun) (n int) {
 	for _, history := range w.histories {
-		if history.Type == workflows.PlaybookWorkflowName && history.WorkflowID != run.GetID() {
+		if history.Type == protocol.PlaybookWorkflowName && history.WorkflowID != run.GetID() {
 			n++
 		}
 	}
 	return n
 }
 
-const tooMany = "a run may start 25 child runs, at any depth, set by REPRISE_RUNS_LIMIT, and the first run has started that many"
+const tooMany = "the top-level run has started 25 child runs, at any depth, the most that REPRISE_RUNS_LIMIT allows"
 
 // TestRunsLimit runs a playbook that starts itself four times, with nobody to stop it.
 func TestRunsLimit(t *testing.T) {
@@ -90,7 +90,7 @@ func TestRunsLimitOfThoseThatNobodyWaitsFor(t *testing.T) {
 }
 
 // outcomeOfAll is outcome once n runs have started below a run and all have ended.
-func (w *world) outcomeOfAll(run client.WorkflowRun, n int) (workflows.Result, error) {
+func (w *world) outcomeOfAll(run client.WorkflowRun, n int) (protocol.Result, error) {
 	w.t.Helper()
 	below := fmt.Sprintf("RootWorkflowId = '%s' AND WorkflowType = 'PlaybookWorkflow'", run.GetID())
 	require.Eventually(w.t, func() bool {
@@ -165,7 +165,7 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
-	require.Equal(t, "step most: a run may start 2 child runs, at any depth, set by REPRISE_RUNS_LIMIT, and the first run has started that many",
+	require.Equal(t, "step most: the top-level run has started 2 child runs, at any depth, the most that REPRISE_RUNS_LIMIT allows",
 		result.Error.Message)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
 	require.Equal(t, interpreter.ClassFinal, result.Error.Class)
@@ -209,12 +209,12 @@ func TestCancelReachesAllChildRuns(t *testing.T) {
 	}
 	for _, history := range w.histories {
 		require.Equal(t, "Canceled", history.Ending(), "%s", history)
-		if history.Type == workflows.PlaybookWorkflowName {
+		if history.Type == protocol.PlaybookWorkflowName {
 			late := history.History.GetEvents()[0].GetEventTime().AsTime().Sub(asked)
 			require.Less(t, late, testenv.Within(4*time.Second), "%s started after the cancel", history)
 		}
 	}
-	require.False(t, slices.ContainsFunc(result.Steps, func(record workflows.StepRecord) bool {
+	require.False(t, slices.ContainsFunc(result.Steps, func(record protocol.StepRecord) bool {
 		return record.Loop != nil && record.Loop.Stats.Failed > 0
 	}))
 }

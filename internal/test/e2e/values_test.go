@@ -281,11 +281,16 @@ func (v *valueLoad) ofPostgres(sink string, typed bool) map[string]string {
 	got := map[string]string{}
 	table := v.source + "_" + sink
 	columns := v.db.Query(v.t, "SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0", table)
+	var texts []string
 	for _, column := range columns {
 		name := column["name"].(string)
-		rows := v.db.Query(v.t, "SELECT coalesce("+name+"::text, 'NULL') AS v FROM "+table)
-		require.Len(v.t, rows, 1, table)
-		got[name] = rows[0]["v"].(string)
+		texts = append(texts, "coalesce("+name+"::text, 'NULL') AS "+name)
+	}
+	rows := v.db.Query(v.t, "SELECT "+strings.Join(texts, ", ")+" FROM "+table) // one query: a connection each takes a minute
+	require.Len(v.t, rows, 1, table)
+	for _, column := range columns {
+		name := column["name"].(string)
+		got[name] = rows[0][name].(string)
 		if typed {
 			got[name] = column["type"].(string) + " " + got[name]
 		}

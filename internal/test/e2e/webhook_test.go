@@ -20,7 +20,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // etl is another system: it takes on_start, and says nothing by itself.
@@ -105,7 +105,7 @@ func (w *world) answer(keys *seal.Keys, token string, answer interpreter.Answer)
 
 func (w *world) answerTo(workflowID string, answer interpreter.Answer) (taken interpreter.AnswerReceipt, err error) {
 	handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateName: workflows.AnswerUpdate, Args: []any{answer},
+		WorkflowID: workflowID, UpdateName: protocol.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *world) answers(workflowID string, answer interpreter.Answer) {
 	require.Eventually(w.t, func() bool {
 		_, err := w.answerTo(workflowID, answer)
 		return err == nil
-	}, patience, tick, "%s awaits no answer", answer.Step)
+	}, patience, tick, "%s does not await answers", answer.Step)
 }
 
 // eventsOf are the events of a run.
@@ -182,7 +182,7 @@ func TestWebhookIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", taken.ID)
 	_, err = w.answer(keys, first.token, interpreter.Answer{Verb: interpreter.AnswerComplete})
-	require.ErrorContains(t, err, "answered otherwise")
+	require.ErrorContains(t, err, "another answer")
 
 	done := interpreter.Answer{Verb: interpreter.AnswerComplete}
 	require.NoError(t, json.Unmarshal([]byte(`{"verb":"complete","result":{"rows":9007199254740993}}`), &done))

@@ -19,7 +19,7 @@ import (
 	"reprise/internal/observe/ending"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 var queuesFlag = flag.Int("oracle.queues", 2, "how many sets of runs that share concurrency keys are run on a server")
@@ -164,7 +164,7 @@ func (c *runSet) onServer(t *testing.T) {
 func (w *runSetOnServer) start(ctx context.Context, i int) {
 	w.t.Helper()
 	m := w.runs[i]
-	run := startRun(ctx, w.t, w.env, w.name, fmt.Sprintf("%s-%d", w.name, i), workflows.Input{
+	run := startRun(ctx, w.t, w.env, w.name, fmt.Sprintf("%s-%d", w.name, i), protocol.Input{
 		Name: "oracle.yaml", Source: w.source(w.name, m.playbook),
 		Workload: expression.Of(map[string]any{"api": w.url, "tenant": fmt.Sprintf("t%d", m.tenant)}),
 	})

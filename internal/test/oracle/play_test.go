@@ -33,7 +33,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // began is when every run of the test environment begins.
@@ -41,7 +41,7 @@ var began = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // came is what became of a run.
 type came struct {
-	result workflows.Result
+	result protocol.Result
 	err    error
 	log    []made
 	files  map[string][]string
@@ -175,7 +175,7 @@ func (r *round) play(t *testing.T) came {
 		s.api.ServeHTTP(w, request)
 	}))
 	defer server.Close()
-	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
 	s.attempts.Lock()
@@ -214,7 +214,7 @@ func (s *stage) steer(r *round) {
 			for _, step := range steps {
 				s.env.UpdateWorkflow(each.verb, "", &testsuite.TestUpdateCallback{
 					OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {},
-				}, workflows.CommandInput{Step: step, By: "oracle"})
+				}, protocol.CommandInput{Step: step, By: "oracle"})
 			}
 		}, each.at-s.api.now())
 	}
@@ -225,7 +225,7 @@ func (s *stage) answer(_ asked, _ int, header http.Header, all []said) {
 	key := header.Get("Idempotency-Key")
 	for i, each := range all {
 		s.env.RegisterDelayedCallback(func() {
-			s.env.UpdateWorkflow(workflows.AnswerUpdate, "", &testsuite.TestUpdateCallback{
+			s.env.UpdateWorkflow(protocol.AnswerUpdate, "", &testsuite.TestUpdateCallback{
 				OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {},
 			}, each.answer(key, i))
 		}, each.after)

@@ -21,6 +21,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -167,7 +168,7 @@ func (r *round) onServer(t *testing.T) came {
 	a.outside = func(_ asked, _ int, header http.Header, all []said) {
 		go answerOnServer(ctx, env.Client(), id, header.Get("Idempotency-Key"), all)
 	}
-	started := startRun(ctx, t, env, queue, id, workflows.Input{
+	started := startRun(ctx, t, env, queue, id, protocol.Input{
 		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
 	c := came{apart: true}
@@ -197,9 +198,9 @@ func startWorker(t *testing.T, env *testenv.Env, queue, dir string) (stop func()
 }
 
 // startRun starts a run of a playbook.
-func startRun(ctx context.Context, t *testing.T, env *testenv.Env, queue, id string, input workflows.Input) client.WorkflowRun {
+func startRun(ctx context.Context, t *testing.T, env *testenv.Env, queue, id string, input protocol.Input) client.WorkflowRun {
 	t.Helper()
-	run, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.PlaybookWorkflowName, input)
+	run, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, protocol.PlaybookWorkflowName, input)
 	require.NoError(t, err)
 	return run
 }
@@ -230,7 +231,7 @@ func answerOnServer(ctx context.Context, c client.Client, id, key string, all []
 		}
 		last = each.after
 		_, _ = c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: workflows.AnswerUpdate, Args: []any{each.answer(key, i)},
+			WorkflowID: id, UpdateName: protocol.AnswerUpdate, Args: []any{each.answer(key, i)},
 			WaitForStage: client.WorkflowUpdateStageAccepted,
 		})
 	}

@@ -23,7 +23,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
-	"reprise/workflows"
+	"reprise/workflows/protocol"
 )
 
 // shop answers the rows of runs.
@@ -251,7 +251,7 @@ type startedRun struct {
 	id        string
 	visit     *visit
 	started   client.WorkflowRun
-	result    *workflows.Result
+	result    *protocol.Result
 	predicted ranOnce
 	forms     map[string][]string
 }
@@ -262,7 +262,7 @@ func (w *told) start(ctx context.Context, i int, run *storyRun, held bool) *star
 	w.fillSource(run)
 	p := &startedRun{id: fmt.Sprintf("%s-%d", w.name, i+1)}
 	p.visit = w.api.expects(p.id, run, held)
-	input := workflows.Input{Name: "oracle.yaml", Source: w.s.source(w.name), Workload: expression.Of(map[string]any{"api": w.url})}
+	input := protocol.Input{Name: "oracle.yaml", Source: w.s.source(w.name), Workload: expression.Of(map[string]any{"api": w.url})}
 	if run.full {
 		input.FullRefresh = []string{"fetch"}
 	}

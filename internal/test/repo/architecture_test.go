@@ -60,12 +60,19 @@ var (
 )
 
 // TestContributingNamesWhatExists: whoever adds something finds the files and the tests
-// that CONTRIBUTING.md names.
+// that CONTRIBUTING.md, and the pages beside the rooms, name.
 func TestContributingNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-hoE", "^func Test[A-Za-z]+", "--", "*_test.go").Output()
 	require.NoError(t, err)
-	document, tests := read(t, "CONTRIBUTING.md"), strings.Split(string(out), "\n")
+	tests := strings.Split(string(out), "\n")
+	var document string
+	for _, page := range []string{
+		"CONTRIBUTING.md", "scripts/README.md", "internal/test/README.md", "internal/test/chaos/README.md", "internal/test/oracle/README.md",
+		"internal/test/mutants/README.md", "internal/program/playtest/README.md", "activities/tool/README.md",
+	} {
+		document += read(t, page)
+	}
 	paths, names := pathIn.FindAllStringSubmatch(document, -1), testIn.FindAllStringSubmatch(document, -1)
 	require.Greater(t, len(paths), 20)
 	require.Greater(t, len(names), 15)
@@ -80,4 +87,15 @@ func TestContributingNamesWhatExists(t *testing.T) {
 	for _, match := range names {
 		require.True(t, slices.Contains(tests, "func "+match[1]), "no test is named %s", match[1])
 	}
+}
+
+// TestFirstPagesAreShort: who comes to the project reads them whole. A change says in CHANGELOG.md what there is, in the place of what
+// was said before, and adds no line for each commit: a rebase that brings old entries back fails here.
+func TestFirstPagesAreShort(t *testing.T) {
+	t.Parallel()
+	for page, most := range map[string]int{"CONTRIBUTING.md": 1200, "CHANGELOG.md": 700, "SECURITY.md": 600, "README.md": 900} {
+		words := len(strings.Fields(read(t, page)))
+		require.LessOrEqual(t, words, most, "%s has %d words", page, words)
+	}
+	require.NotContains(t, read(t, "CHANGELOG.md"), "[Unreleased]")
 }

@@ -109,7 +109,6 @@ var searched = map[string]string{
 	"internal/test/testenv/browser_linux.go": "chromium says its address in a line of text",
 	"interpreter/call/sink/written.go":       "the message of an error may begin with its sink already, and no sink is named twice",
 	"interpreter/playbook/parse.go":          "yaml.v3 has errors as text",
-	"interpreter/playbook/syntax_hint.go":    "yaml.v3 has errors as text",
 }
 
 // searches are the functions that look for a text within another one.

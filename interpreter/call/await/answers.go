@@ -27,7 +27,7 @@ func Check(answer interpreter.Answer, step string, question *Question, limits in
 		return question.check(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
-		return interpreter.RefusedAnswer("step %s requests no approval, so there is no option to choose; complete it with a result", step)
+		return interpreter.RefusedAnswer("step %s does not ask for an approval, so there is no option to choose; complete it with a result", step)
 	}
 	return nil
 }

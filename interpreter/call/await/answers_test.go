@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, await.Check(unknown, "ask", approval, interpreter.RunLimits{}), `the options of step ask are approve, reject, not "later"`)
 	require.ErrorContains(t, await.Check(result, "ask", approval, interpreter.RunLimits{}), "answer it with an option, not with a result")
 	require.NoError(t, await.Check(result, "ask", nil, interpreter.RunLimits{}))
-	require.ErrorContains(t, await.Check(option, "ask", nil, interpreter.RunLimits{}), "step ask requests no approval")
+	require.ErrorContains(t, await.Check(option, "ask", nil, interpreter.RunLimits{}), "step ask does not ask for an approval")
 }
 
 // TestProgress: a report gives an attempt its whole time again, where it has a limit.

@@ -27,7 +27,7 @@ func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum,
 				return nothing(c.Strategy, collected), nil, nil
 			}
 			return nil, nil, fmt.Errorf("collect: the page has no %q (%s); "+
-				"name one that it has, or write optional: true if it may be missing", c.Path, shape(page))
+				"use a path that it has, or write optional: true if it may be missing", c.Path, shape(page))
 		}
 		contribution = value
 	}
@@ -65,7 +65,7 @@ func nothing(strategy playbook.Strategy, collected any) any {
 
 func mergePages(collected, contribution any) (sum, same any, err error) {
 	if _, ok := contribution.(map[string]any); !ok {
-		return nil, nil, fmt.Errorf("collect: strategy merge takes maps and the page gives a %s; use append",
+		return nil, nil, fmt.Errorf("collect: strategy merge needs maps, and the page is a %s; use append",
 			expression.TypeName(contribution))
 	}
 	if collected == nil {

@@ -102,7 +102,7 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 	if len(lacking) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("lacks %s, by which policy %d asked for more on the pages before (%s)",
+	return fmt.Sprintf("lacks %s, by which policy %d requested more pages before (%s)",
 		strings.Join(lacking, ", "), paged.Policy, shape(page))
 }
 

@@ -119,7 +119,7 @@ func TestCutShort(t *testing.T) {
 	require.Empty(t, pages.CutShort(of, nil, nil), "no page asked for more")
 	pages.Paged(of[0], map[string]any{"more": true, "rows": []any{1}})
 	require.Contains(t, pages.CutShort(of, map[string]any{}, nil), "lacks response.more")
-	require.Contains(t, pages.CutShort(of, nil, nil), "lacks response.more, by which policy 1 asked for more on the pages before")
+	require.Contains(t, pages.CutShort(of, nil, nil), "lacks response.more, by which policy 1 requested more pages before")
 	require.Empty(t, pages.CutShort(of, map[string]any{"more": false}, []any{}))
 	require.Empty(t, pages.CutShort(of, map[string]any{"rows": []any{2}}, []any{2}), "it has rows")
 }

@@ -43,28 +43,31 @@ const (
 )
 
 // Says is what the answer says of more and nobody has read, with a fix; "" for nothing. What it says of its end is believed,
-// and so is a total that a condition reads and that the rows have reached.
+// and so is a total that a condition reads and that the rows have reached. A condition that reads one thing that says of more has decided.
 func (u Unread) Says() string {
 	signs := u.signs(nil, u.Answer)
 	for _, one := range signs {
 		if !one.more && (one.what == signFlag || one.what == signTotal && u.isRead(one.path)) {
 			return ""
 		}
+		if one.more && u.isRead(one.path) {
+			return ""
+		}
 	}
 	for _, one := range signs {
-		if !one.more || u.isRead(one.path) {
+		if !one.more {
 			continue
 		}
 		value, _ := expression.Walk(u.Answer, one.path)
 		name := memberName(expression.Ref{Root: "response", Path: one.path})
-		text := fmt.Sprintf("the answer has %s, and no condition has read it: there is more to read", name)
+		text := fmt.Sprintf("the response has %s, which no condition uses: there are more pages", name)
 		if one.what == signTotal {
-			text = fmt.Sprintf("%s is %s and %d were read, and no condition has read it: there is more to read", name, expression.Text(totalOf(value)), u.Rows)
+			text = fmt.Sprintf("%s is %s, but %d were read, and no condition uses it: there are more pages", name, expression.Text(totalOf(value)), u.Rows)
 		}
 		return text + u.fix(one, name)
 	}
 	if u.NextLink != "" && !u.LinksRead {
-		return "the answer has a header Link with a next page, and no condition has read it: there is more to read" +
+		return "the response has a header Link with a next page, which no condition uses: there are more pages" +
 			u.fix(found{}, "this.meta.links.next is defined")
 	}
 	return ""
@@ -80,12 +83,12 @@ func (u Unread) fix(one found, name string) string {
 		pages = policy
 		for _, ref := range pageMembers(policy) {
 			if value, _ := expression.Walk(u.Answer, ref.Path); value == nil && len(one.path) > 0 && plainName(ref.Path) == plainName(one.path) {
-				return fmt.Sprintf("; policy %d reads %s, which it has not: did you mean %s?", policy.Number, memberName(ref), name)
+				return fmt.Sprintf("; policy %d uses %s, which it does not have: did you mean %s?", policy.Number, memberName(ref), name)
 			}
 		}
 	}
 	if pages != nil {
-		return fmt.Sprintf("; read it in the `when` of policy %d (line %d, column %d)", pages.Number, pages.When.Pos.Line, pages.When.Pos.Column)
+		return fmt.Sprintf("; use it in the `when` of policy %d (line %d, column %d)", pages.Number, pages.When.Pos.Line, pages.When.Pos.Column)
 	}
 	if one.what == signTotal {
 		name = "len(pages) < " + name
@@ -117,6 +120,8 @@ func (u Unread) signs(path []any, value any) []found {
 		switch name, member := plainName(at[len(path):]), object[key]; {
 		case slices.Contains(moreFlags, name) && isFlag(member):
 			one.what, one.more = signFlag, expression.Truthy(member) && member != "false"
+		case slices.Contains(endFlags, name) && isFlag(member) && expression.Truthy(member) && member != "false":
+			one.what = signFlag
 		case slices.Contains(totals, name) && totalOf(member) != nil:
 			if u.Rows <= 0 {
 				continue
@@ -135,6 +140,7 @@ func (u Unread) signs(path []any, value any) []found {
 
 var (
 	moreFlags = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "moreresults", "moreitems", "moreavailable", "hasmoreresults", "hasmorepages"}
+	endFlags  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"} // where they are true
 	totals    = []string{
 		"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements", "totalsize", "totalhits", "totalrows", "numfound", "count", "recordcount", "resultcount",
 	}

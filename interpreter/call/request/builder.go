@@ -47,14 +47,15 @@ func NewBuilder(source Source) Builder {
 // Action is that of the requests, resolved.
 func (b *Builder) Action() *playbook.Action { return b.action }
 
-// First renders the first request, which becomes the one at hand.
-func (b *Builder) First(r *Requests, m Moment, now time.Time) error {
-	if err := b.prepare(&r.Request, m, now); err != nil {
-		return err
+// First renders the first request, which becomes the one at hand. notes are what its expressions have noted.
+func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, err error) {
+	prepared, rendered := expression.DecisionBudget(now), expression.DecisionBudget(now)
+	if err := b.prepare(&r.Request, m, prepared); err != nil {
+		return nil, err
 	}
-	request, err := b.renderer(&r.Request, m, expression.DecisionBudget(now)).request(r.Request)
+	request, err := b.renderer(&r.Request, m, rendered).request(r.Request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.At = now
 	// A call that begins again is the same call.
@@ -63,11 +64,11 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) error {
 	}
 	print, err := b.fingerprint(request, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Request = request
 	r.Seen = append(r.Seen, print...)
-	return nil
+	return append(prepared.Notes(), rendered.Notes()...), nil
 }
 
 // Next renders the request of the next page, as the policy that pages says. scope is that of
@@ -219,8 +220,7 @@ func (b *Builder) AnswerLimit(started time.Time) time.Duration {
 }
 
 // prepare renders the args and the tool's name, which the fields may use.
-func (b *Builder) prepare(request *Request, m Moment, now time.Time) error {
-	budget := expression.DecisionBudget(now)
+func (b *Builder) prepare(request *Request, m Moment, budget *expression.Budget) error {
 	scope := b.Keyed(m)
 	name, err := b.action.Tool.Render(scope, budget)
 	if err != nil {

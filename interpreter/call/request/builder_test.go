@@ -25,7 +25,8 @@ func source(t *testing.T, lines string) request.Source {
 func first(t *testing.T, of request.Source, m request.Moment) (request.Builder, request.Requests) {
 	t.Helper()
 	builder, requests := request.NewBuilder(of), request.Requests{}
-	require.NoError(t, builder.First(&requests, m, tables.Started))
+	_, err := builder.First(&requests, m, tables.Started)
+	require.NoError(t, err)
 	return builder, requests
 }
 
@@ -149,12 +150,12 @@ func TestPath(t *testing.T) {
 		{"{{ args.name | raw }}/rows.csv", "a/b", "a/b/rows.csv", ""},
 		{"{{ args.name }}", "a/b.csv", "a/b.csv", ""},
 		{"rows.csv", "", "rows.csv", ""},
-		{"out/{{ args.name }}/rows.csv", "..", "", `{{ args.name }} makes ".." of a name in a path`},
-		{"out/.{{ args.name }}/rows.csv", ".", "", `{{ args.name }} makes ".." of a name in a path`},
-		{"{{ args.name }}/rows.csv", ".", "", `{{ args.name }} makes "." of a name in a path`},
-		{"out/{{ args.name }}.csv", "", "", "{{ args.name }} is empty; every part of a path must be there"},
-		{"out/{{ args.name }}.csv", nil, "", "{{ args.name }} is nil; every part of a path must be there"},
-		{"{{ args.name }}", nil, "", "{{ args.name }} is nil; every part of a path must be there"},
+		{"out/{{ args.name }}/rows.csv", "..", "", `{{ args.name }} turns a name in a path into ".."`},
+		{"out/.{{ args.name }}/rows.csv", ".", "", `{{ args.name }} turns a name in a path into ".."`},
+		{"{{ args.name }}/rows.csv", ".", "", `{{ args.name }} turns a name in a path into "."`},
+		{"out/{{ args.name }}.csv", "", "", "{{ args.name }} is empty; every part of a path needs a value"},
+		{"out/{{ args.name }}.csv", nil, "", "{{ args.name }} is nil; every part of a path needs a value"},
+		{"{{ args.name }}", nil, "", "{{ args.name }} is nil; every part of a path needs a value"},
 	} {
 		book := tables.Decode(t, "workflow:\n  - step: send\n    tool: file\n    path: \""+test.path+"\"\n")
 		of := request.Source{
@@ -162,7 +163,7 @@ func TestPath(t *testing.T) {
 			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Args: map[string]any{"name": test.name},
 		}
 		builder, requests := request.NewBuilder(of), request.Requests{}
-		err := builder.First(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
+		_, err := builder.First(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
 		if test.says != "" {
 			require.ErrorContains(t, err, test.says, "%+v", test)
 			continue
@@ -181,7 +182,8 @@ func TestRestarted(t *testing.T) {
 	again := requests.Restarted()
 	require.Empty(t, again.Seen)
 	require.Empty(t, again.Request.Fields)
-	require.NoError(t, builder.First(&again, m, tables.Started))
+	_, err := builder.First(&again, m, tables.Started)
+	require.NoError(t, err)
 	require.Equal(t, "http://x", again.Request.Origin)
 }
 

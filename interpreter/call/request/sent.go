@@ -68,7 +68,7 @@ func Texts(v any, name string) ([]string, error) {
 	case nil:
 		return nil, nil
 	case map[string]any:
-		return nil, fmt.Errorf("%s must be text or a list, this is a map", name)
+		return nil, fmt.Errorf("%s must be text or a list, not a map", name)
 	case []any:
 		all := make([]string, 0, len(v))
 		for _, item := range v {

@@ -90,7 +90,7 @@ func TestStagedRows(t *testing.T) {
 		chosen, warnings = round(nil, 0).End(&sinks, ended(change))
 		require.Empty(t, chosen)
 		require.Len(t, warnings, 1)
-		require.Contains(t, warnings[0], "not all was read, so its table keeps the rows of before")
+		require.Contains(t, warnings[0], "not everything was read, so its table keeps its previous rows")
 	}
 
 	chosen, _ = round(&index, 0).End(&sinks, whole)

@@ -101,7 +101,7 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 // Unpublished is the warning of a sink whose rows are not published because not all was read.
 func Unpublished(book *playbook.Playbook, sink *playbook.Sink) string {
 	if book.Replaces(sink) {
-		return fmt.Sprintf("sink %s: not all was read, so its table keeps the rows of before", sink.Place)
+		return fmt.Sprintf("sink %s: not everything was read, so its table keeps its previous rows", sink.Place)
 	}
-	return fmt.Sprintf("sink %s: not all was read, so no row was deleted from its table", sink.Place)
+	return fmt.Sprintf("sink %s: not everything was read, so no row was deleted from its table", sink.Place)
 }

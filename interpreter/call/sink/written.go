@@ -25,6 +25,7 @@ func Error(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.Err
 // one whose sink failed.
 func AddWritten(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
 	result.Warnings = slices.Concat(result.Warnings, written.Warnings)
+	result.Meta.Rows = result.Meta.Rows.Plus(written.Meta.Rows)
 	if written.Failed() {
 		result.Status, result.Error = interpreter.StatusError, Error(sink, written.Error)
 		return result
@@ -46,8 +47,8 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 		{left.DiscardedValues, "1 value was discarded (schema_contract)", "%d values were discarded (schema_contract)"},
 		{left.DiscardedRows, "1 row was discarded (schema_contract)", "%d rows were discarded (schema_contract)"},
 		{
-			left.RejectedRows, "1 row was refused by the database, and is in the table of rejected",
-			"%d rows were refused by the database, and are in the table of rejected",
+			left.RejectedRows, "the database rejected 1 row, which is in the table of rejected",
+			"the database rejected %d rows, which are in the table of rejected",
 		},
 	} {
 		switch {

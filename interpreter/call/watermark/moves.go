@@ -123,7 +123,7 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 // gives once more forget any: the next call gets the same rows with it.
 func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
-	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
+	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
 	if known.Ordered {
 		known.Reached = w.reached().Position
 	}
@@ -144,7 +144,7 @@ func (s *StatefulStep) Stuck(w *Watermark) string {
 	if w == nil || w.Rows == 0 || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""
 	}
-	text := "the watermark has not moved, and the next run reads the same rows again; raise max_attempts"
+	text := "the watermark has not moved, so the next run reads the same rows again; increase max_attempts"
 	if !s.Section.Ascending && s.Section.CursorPath != "" {
 		text += ", or write row_order: asc and per_iteration if the source sorts by " + s.Section.CursorPath
 	}

@@ -43,12 +43,12 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		}
 		cursor, err := incremental.ParseInto(&positions, section.Type, value)
 		if err != nil {
-			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; `type` says what it is", at+1, section.CursorPath, err))
+			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
 		}
 		if section.Ascending && bytes.Compare(cursor.Position, bound.Position) < 0 {
 			return Failure(incremental.TypeOrder, fmt.Sprintf(
-				"row %d: %s is %s, below the %s of an earlier page, by more than `lag`: the source does not keep `row_order: asc`. "+
-					"The watermark is where the call found it; leave row_order out, or sort the source",
+				"row %d: %s is %s, less than the %s of an earlier page by more than `lag`: the source does not sort as `row_order: asc` says. "+
+					"The watermark has not moved; remove row_order, or sort the source",
 				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
 		}
 		if section.Ascending {
@@ -69,11 +69,11 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 
 // missing is the failure of a row without a cursor.
 func missing(section *playbook.Incremental, at int) *interpreter.ErrorObject {
-	remedy := "say `on_missing: include` or `exclude` where rows may lack it"
+	remedy := "use `on_missing: include` or `exclude` if rows may lack it"
 	if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
-		remedy = "the page is one value and no list, so that nothing is left out of it; `collect` with a path leads to the rows"
+		remedy = "the page is a single value, not a list, so nothing can be left out of it; use `collect` with the path of the rows"
 	}
-	return Failure(incremental.TypeMissing, fmt.Sprintf("row %d: it has no %s; %s", at+1, section.CursorPath, remedy))
+	return Failure(incremental.TypeMissing, fmt.Sprintf("row %d has no %s; %s", at+1, section.CursorPath, remedy))
 }
 
 // maximum is the row with the largest cursor.

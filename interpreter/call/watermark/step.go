@@ -80,7 +80,7 @@ func (s *StatefulStep) ofElement(group string) (string, error) {
 	switch element.(type) {
 	case []any, map[string]any:
 		return "", &playbook.EvalError{Pos: s.Section.Pos, Message: fmt.Sprintf(
-			"the elements are %ss, which make no names; name their state, such as state: \"%s/{{ %s.id }}\"", expression.TypeName(element), group, loop.Element)}
+			"the elements are %ss, which cannot be part of a name; name the state, for example state: \"%s/{{ %s.id }}\"", expression.TypeName(element), group, loop.Element)}
 	}
 	return group + "/" + expression.Text(element), nil
 }
@@ -109,7 +109,7 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 
 // Claimed is the state that a claim has given.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed) *Watermark {
-	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs}
+	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
 	if own.Found.IsZero() || s.inFull() {
 		own.Value = s.Section.Initial()
 		return &own

@@ -29,8 +29,10 @@ type Watermark struct {
 	At    *incremental.Cursor `json:"at,omitempty"`
 	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
-	// KnownAs is that of the claim.
+	// KnownAs and KnownTo are those of the claim, and Round counts how often the call has begun again.
 	KnownAs string `json:"known_as,omitempty"`
+	KnownTo []byte `json:"known_to,omitempty"`
+	Round   int    `json:"round,omitempty"`
 	// The rest is of the pages since the call began or was restarted. Largest is the largest
 	// cursor that is not later than the call's start; Newest is the largest of all of earlier
 	// pages, which only row_order asc needs.
@@ -73,6 +75,10 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	}
 	own := Watermark{
 		Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At, LessLag: w.LessLag && !full, KnownAs: w.KnownAs,
+		KnownTo: w.KnownTo,
+	}
+	if own.KnownTo != nil {
+		own.Round = w.Round + 1
 	}
 	if full {
 		own.Value = section.Initial()
@@ -101,33 +107,33 @@ func (w *Watermark) reached() incremental.Cursor {
 // Shown is what became of the state, for the result of the call.
 func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
-		State: w.Name, Type: section.Type, From: w.Value, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
+		State: w.Name, Type: section.Type, From: w.Value, Before: w.Found, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
 	}
 }
 
-// Warnings say of rows what their author may not expect; where names the call. again says that a sink
-// writes rows once more which it has.
+// Warnings describe what happened to rows that their author may not expect; where names the call. again says that a
+// sink gets rows again that it has written.
 func (w *Watermark) Warnings(section *playbook.Incremental, where string, again bool) (warnings []string) {
 	if w == nil {
 		return nil
 	}
 	if w.LessLag {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: `lag` was smaller in earlier runs, so rows are read from %s on and not from %s: "+
-				"earlier ones that were written are no longer recognized, and would be inserted twice; `starter state set` has them read nevertheless",
+			"%s: `lag` was smaller in earlier runs, so this run reads from %s and not from %s: "+
+				"earlier rows are no longer recognized as written, and would be inserted twice. To read them anyway, use `starter state set`",
 			where, w.Value.Text(), incremental.Before(section.Type, w.Found, section.Lag).Text()))
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: %s dated later than the call began: written, not passed by the watermark, and read again", where, rows(w.Future)))
+			"%s: %s dated after the start of the call. The sink writes such rows, but the watermark stays before them, so they are read again", where, rows(w.Future)))
 	}
 	if w.Missing > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(w.Missing), section.CursorPath))
+		warnings = append(warnings, fmt.Sprintf("%s: left out %s without %s (on_missing: exclude)", where, rows(w.Missing), section.CursorPath))
 	}
 	if w.Early > 0 && again {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: %s below incremental.value (%s), which a sink with mode: insert gets again each time; "+
-				"`lag` has to cover what the source answers beyond what it is asked for",
+			"%s: the source returned %s older than incremental.value (%s). A sink with mode: insert gets them again in each run. "+
+				"Check that the request filters by {{ incremental.value }}, or increase `lag`",
 			where, rows(w.Early), expression.Text(w.Value.Value.Data)))
 	}
 	return warnings

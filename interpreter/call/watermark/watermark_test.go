@@ -62,12 +62,12 @@ func TestRead(t *testing.T) {
 	}{
 		"pages":           {"", [][]any{rows(11, 13), rows(12)}, 13, 0, ""},
 		"below the value": {"", [][]any{rows(9, 13), rows(8)}, 13, 2, ""},
-		"a row lacks it":  {"", [][]any{rows(11, nil)}, nil, 0, "row 2: it has no at"},
+		"a row lacks it":  {"", [][]any{rows(11, nil)}, nil, 0, "row 2 has no at"},
 		"included":        {", on_missing: include", [][]any{rows(11, nil)}, 11, 0, ""},
-		"no list":         {", on_missing: exclude", [][]any{rows(nil)}, nil, 0, "the page is one value and no list"},
-		"of another type": {"", [][]any{rows("x")}, nil, 0, "`type` says what it is"},
+		"no list":         {", on_missing: exclude", [][]any{rows(nil)}, nil, 0, "the page is a single value, not a list"},
+		"of another type": {"", [][]any{rows("x")}, nil, 0, "set `type`"},
 		"ascending":       {", row_order: asc", [][]any{rows(11, 12), rows(12, 13)}, 13, 0, ""},
-		"out of order":    {", row_order: asc", [][]any{rows(11, 12), rows(11)}, 12, 0, "the source does not keep `row_order: asc`"},
+		"out of order":    {", row_order: asc", [][]any{rows(11, 12), rows(11)}, 12, 0, "the source does not sort as `row_order: asc` says"},
 		"within the lag":  {", row_order: asc, lag: 1", [][]any{rows(11, 12), rows(11)}, 12, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestUnclaimed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "table/fetch/north", name)
 	_, err = named(map[string]any{"id": 1})
-	require.ErrorContains(t, err, "the elements are maps, which make no names")
+	require.ErrorContains(t, err, "the elements are maps, which cannot be part of a name")
 }
 
 // TestAbout: whatever a request uses of workload and element distinguishes its source, wherever it is written; what

@@ -1,5 +1,5 @@
-// Command generate writes what follows from the tables of the language: docs/reference, llms.txt and
-// llms-full.txt, the generated parts of other pages, and the JSON Schema of playbooks. make reference
+// Command generate writes what follows from the tables of the language: docs/reference, llms.txt,
+// the generated parts of other pages, and the JSON Schema of playbooks. make reference
 // runs it at the top of the repository, and then the test that writes the page of the commands.
 package main
 

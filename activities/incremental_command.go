@@ -1,0 +1,93 @@
+package activities
+
+import (
+	"context"
+	"strings"
+
+	"reprise/activities/keeper"
+	"reprise/activities/tool"
+	"reprise/internal/base/heartbeat"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+)
+
+// StateCommand is the activity that does what a person wants to know of states, or to change. The
+// error is one of the destination; Temporal has it made again where that may help.
+func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+	defer heartbeat.Keep(ctx)()
+	ctx = hosted(ctx, newDelivery(ctx, true))
+	if command.Place != nil {
+		command.Place = c.withTool(*command.Place)
+		answer.Tool = command.Place.Tool
+	}
+	if command.Change == nil && command.Queue != "" {
+		var unknown error
+		if answer.Holders, answer.HeldSince, unknown = keeper.HoldersOf(ctx, command.Queue); unknown != nil {
+			answer.HoldersUnknown = problemOf(unknown)
+		}
+	}
+	store := c.storeOf(command.Place, command.Group)
+	switch {
+	case command.Place == nil && command.Group == "":
+		answer.States, answer.More, err = keeper.StatesOfGroups(ctx, command.Prefix)
+	case command.Change != nil:
+		if err := command.Change.Check(); err != nil {
+			return answer, keeper.Refuse(err.Error())
+		}
+		if answer.Holders, answer.HeldSince, err = keeper.HoldersOf(ctx, command.Queue); err != nil || len(answer.Holders) > 0 {
+			return answer, err
+		}
+		err = store.Set(ctx, *command.Change)
+	case command.History != "":
+		answer.Changes, err = store.History(ctx, command.History)
+	default:
+		answer.States, err = store.States(ctx, command.Prefix)
+		if answer.More = len(answer.States) > keeper.MostListed; answer.More {
+			answer.States = answer.States[:keeper.MostListed]
+		}
+		if command.Held && err == nil {
+			var unknown error
+			if answer.Held, unknown = keeper.HeldStates(ctx, answer.States); unknown != nil {
+				answer.HoldersUnknown = problemOf(unknown)
+			}
+		}
+	}
+	return answer, err
+}
+
+// withTool is a place with its tool: where it has none, that of the connection, or else postgres, whose
+// error says what the connection lacks.
+func (c *Catalogue) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
+	if place.Tool != "" {
+		return &place
+	}
+	const file = "sqlite:"
+	connection, _ := c.res.Connections.Connection(place.Auth)
+	place.Tool = "postgres"
+	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
+		place.Tool = "sqlite"
+	}
+	return &place
+}
+
+// States are those whose names have a prefix.
+func (k placeKeeper) States(ctx context.Context, prefix string) ([]incremental.State, error) {
+	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.State, error) {
+		return of.States(ctx, place, prefix)
+	})
+}
+
+// History is that of a state.
+func (k placeKeeper) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
+	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.StateChange, error) {
+		return of.StateHistory(ctx, place, name)
+	})
+}
+
+// Set changes a state for a person.
+func (k placeKeeper) Set(ctx context.Context, change incremental.StateChange) error {
+	_, err := atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (struct{}, error) {
+		return struct{}{}, of.SetState(ctx, place, change)
+	})
+	return err
+}

@@ -1,0 +1,276 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/slots"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/queue"
+)
+
+// statesOfOne is how many updates of one group of states the activities of a worker send at a
+// time: see admissionsOfOne.
+const statesOfOne = 2
+
+// States reaches the workflows that keep states, and those that keep what is done of partitions, for the activities of a worker.
+type States struct{ slots *slots.ByKey }
+
+// NewStates is for one worker.
+func NewStates() *States { return &States{slots.New(statesOfOne, 0)} }
+
+// update sends an update, some at a time, to a workflow that keeps something for runs to come.
+// It may be sent again: whatever was done is not done twice.
+func (s *States) update(ctx context.Context, of lasting, name string, arg, result any) error {
+	leave, err := s.slots.Enter(ctx, of.id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return updateLasting[[]byte](ctx, of, client.UpdateWorkflowOptions{UpdateName: name, Args: []any{arg}}, result)
+}
+
+// Group is the workflow that keeps the states of a group.
+type Group struct {
+	states *States
+	group  string
+}
+
+// Group is the workflow of a group.
+func (s *States) Group(group string) Group { return Group{s, group} }
+
+// Claim has a call hold a state.
+func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+	err = k.update(ctx, incremental.ClaimUpdate, claim, &claimed)
+	return claimed, err
+}
+
+// Move applies writes to states, each by itself.
+func (k Group) Move(ctx context.Context, writes []incremental.StateWrite) error {
+	var moved incremental.Moved
+	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
+		return err
+	}
+	for _, refused := range moved.Refused {
+		if refused != nil {
+			return refusal(interpreter.ErrorObject{
+				Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: refused.Type, Final: true, Message: refused.Message,
+			})
+		}
+	}
+	return nil
+}
+
+// update sends an update to the workflow of the group.
+func (k Group) update(ctx context.Context, name string, arg, result any) error {
+	of := lasting{
+		name: incremental.WorkflowName, id: incremental.WorkflowID(k.group), query: incremental.SnapshotQuery,
+		summary: "keeps between runs the states of " + k.group,
+	}
+	if err := k.states.update(ctx, of, name, arg, result); err != nil {
+		return fmt.Errorf("%s the state in %s: %w", name, of.id, err)
+	}
+	return nil
+}
+
+// Refuse is the final error of what cannot be done to a state.
+func Refuse(message string) error {
+	return refusal(interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: message})
+}
+
+func refusal(object interpreter.ErrorObject) error {
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
+		NonRetryable: true, Details: []any{object},
+	})
+}
+
+// MostListed bounds the states that one command gives.
+const MostListed = 2000
+
+// States are those whose names have a prefix.
+func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, error) {
+	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix}
+	for len(states) <= MostListed {
+		part, err := queryStates[incremental.State](ctx, incremental.WorkflowID(k.group), incremental.StatesQuery, within)
+		if err != nil || len(part) == 0 {
+			return states, err
+		}
+		states = append(states, part...)
+		within.After = part[len(part)-1].Name
+	}
+	return states, nil
+}
+
+// History is that of a state.
+func (k Group) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
+	return queryStates[incremental.StateChange](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
+}
+
+// Set changes a state for a person.
+func (k Group) Set(ctx context.Context, change incremental.StateChange) error {
+	return k.update(ctx, incremental.SetUpdate, change, nil)
+}
+
+// queryStates queries a workflow that keeps states, of which there may be none.
+func queryStates[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
+	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, id, "", query, arg)
+	if connect.NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the states of %s: %w", id, err)
+	}
+	if err := answer.Get(&found); err != nil {
+		return nil, errors.Join(errors.New("read what is said of states"), err)
+	}
+	return found, nil
+}
+
+// mostGroups bounds the groups that one command queries.
+const mostGroups = 500
+
+// StatesOfGroups are the states of all groups whose names begin with a prefix, in the order of their
+// names: those of a loop that names each of them itself.
+func StatesOfGroups(ctx context.Context, prefix string) (states []incremental.State, more bool, err error) {
+	if prefix == "" {
+		return nil, false, Refuse("states of all groups need the beginning of their names")
+	}
+	ids, more, err := workflowIDs(ctx, fmt.Sprintf(
+		"WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", incremental.WorkflowName, incremental.WorkflowIDPrefix(prefix)), mostGroups)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, id := range ids {
+		part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.NameRange{Prefix: prefix})
+		if err != nil {
+			return nil, false, err
+		}
+		states = append(states, part...)
+	}
+	slices.SortFunc(states, func(a, b incremental.State) int { return strings.Compare(a.Name, b.Name) })
+	return states, more, nil
+}
+
+// workflowIDs are those of the workflows that a query of the list finds, up to so many.
+func workflowIDs(ctx context.Context, query string, most int) (ids []string, more bool, err error) {
+	c, seen := activity.GetClient(ctx), map[string]bool{}
+	for page := []byte(nil); ; {
+		found, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		if err != nil {
+			return nil, false, fmt.Errorf("list the workflows that keep states or their queues: %w", err)
+		}
+		for _, execution := range found.GetExecutions() {
+			id := execution.GetExecution().GetWorkflowId()
+			if seen[id] {
+				continue // an earlier history of it
+			}
+			if len(ids) == most {
+				return ids, true, nil
+			}
+			seen[id], ids = true, append(ids, id)
+		}
+		if page = found.GetNextPageToken(); len(page) == 0 {
+			return ids, false, nil
+		}
+	}
+}
+
+// HoldersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when the first has it.
+func HoldersOf(ctx context.Context, id string) (holders []string, since time.Time, err error) {
+	if !strings.HasPrefix(id, queue.StatePrefix) {
+		return nil, since, Refuse(fmt.Sprintf("%q is not the queue of a state", id))
+	}
+	of, err := stateQueue(ctx, id)
+	if err != nil {
+		return nil, since, err
+	}
+	return runningHolders(ctx, of)
+}
+
+// stateQueue is the queue of a state with a workflow ID; one without members where there is none.
+func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
+	of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
+	switch {
+	case connect.NotFound(err):
+		return queue.Queue{}, nil
+	case err != nil:
+		return queue.Queue{}, fmt.Errorf("ask whether a run holds the state: %w", err)
+	}
+	return of, nil
+}
+
+// runningHolders are those of a queue that have not ended.
+func runningHolders(ctx context.Context, of queue.Queue) (holders []string, since time.Time, err error) {
+	for _, holder := range of.Holders {
+		running, err := isRunning(ctx, holder.Member)
+		if err != nil {
+			return nil, since, err
+		}
+		if !running {
+			continue
+		}
+		if holders == nil {
+			since = holder.Since
+		}
+		holders = append(holders, holder.WorkflowID)
+	}
+	return holders, since, nil
+}
+
+// HeldStates are those of the states that runs hold, as the queues of states have it.
+func HeldStates(ctx context.Context, states []incremental.State) (held []interpreter.HeldState, err error) {
+	queues, more, err := workflowIDs(ctx, fmt.Sprintf(
+		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s'", queue.WorkflowName, queue.StatePrefix), mostStateQueues)
+	if more {
+		err = fmt.Errorf("runs hold more than %d states, or wait for them", mostStateQueues)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range queues {
+		of, err := stateQueue(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		holders, since, err := runningHolders(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		if len(holders) == 0 {
+			continue
+		}
+		for _, state := range states {
+			if holdsState(of.Name.Key, holders, state) {
+				held = append(held, interpreter.HeldState{State: state.Name, Holders: holders, Since: since})
+			}
+		}
+	}
+	return held, nil
+}
+
+// mostStateQueues bounds the queues that one command queries.
+const mostStateQueues = 500
+
+// holdsState reports whether who has a turn under a key holds a state. The key of a loop begins the names of its states, of which
+// a run holds those that it has claimed.
+func holdsState(key string, holders []string, state incremental.State) bool {
+	if key == state.Name {
+		return true
+	}
+	prefix, _, byElement := strings.Cut(key, "{{")
+	if !byElement {
+		prefix += "/"
+	}
+	return strings.HasPrefix(state.Name, prefix) && slices.Contains(holders, state.Run)
+}

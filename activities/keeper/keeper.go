@@ -1,0 +1,61 @@
+// Package keeper has the activities that reach the workflows which outlive runs: rate limits, queues, states, partitions, trees,
+// mailboxes. They know no tool, and nothing of attempts: package activities gives them what they need of these.
+//
+// A thing has one name: its rules are in interpreter, its workflow is in workflows/keeper, its activities are here.
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
+)
+
+// lasting is a workflow that keeps something for others, and begins where one of them sends it an update.
+type lasting struct {
+	name, id, summary string
+	query             string // gives what the next one begins with
+	priority          int
+}
+
+// mostSummary is in bytes; Temporal accepts no more than 400.
+const mostSummary = 300
+
+// updateLasting sends an update to a workflow that keeps a K, which begins with it where there is none, and
+// with what the last one knew: it may have been ended from outside. The error of one that cannot be
+// queried stays: without its answer everything would begin anew.
+func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWorkflowOptions, result any) error {
+	c := activity.GetClient(ctx)
+	update.WorkflowID = w.id
+	err := connect.Update(ctx, c, update, result)
+	if !connect.NotFound(err) {
+		return err
+	}
+	var last K
+	answer, err := c.QueryWorkflow(ctx, w.id, "", w.query)
+	if err == nil {
+		err = answer.Get(&last)
+	}
+	if err != nil && !connect.NotFound(err) {
+		return fmt.Errorf("the workflow %s was ended from outside, and its data cannot be queried: %w", w.id, err)
+	}
+	return connect.UpdateWithStart(ctx, c, update, result, client.StartWorkflowOptions{
+		TaskQueue: activity.GetInfo(ctx).TaskQueue, Priority: temporal.Priority{PriorityKey: w.priority},
+		StaticSummary: tool.CutText(w.summary, mostSummary),
+	}, w.name, last)
+}
+
+var errStopped = errors.New("the worker is stopping; another worker continues")
+
+// pause waits. The error is that of ctx, or that the worker stops.
+func pause(ctx context.Context, d time.Duration) error {
+	return sleep.Unless(ctx, d, activity.GetWorkerStopChannel(ctx), errStopped)
+}

@@ -1,0 +1,92 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/slots"
+	"reprise/interpreter"
+)
+
+const (
+	// mailPatience bounds what is done in one go, within the limit of the activities.
+	mailPatience = 8 * time.Second
+	// settleEvery is how often it is looked whether a mailbox is empty.
+	settleEvery = 200 * time.Millisecond
+	// deliveriesOfOne is how many answers are given to one workflow at a time. The Temporal
+	// server takes ten of all its clients, and what is given up there is done all the same.
+	deliveriesOfOne = 4
+)
+
+// Mailboxes are the activities for answers that were kept, by name.
+func Mailboxes() map[string]any {
+	d := deliverer{slots.New(deliveriesOfOne, 0)}
+	return map[string]any{interpreter.DeliverActivity: d.deliver, interpreter.SettleActivity: settleAnswers}
+}
+
+// deliverer delivers answers that were kept, a few at a time to each workflow.
+type deliverer struct{ slots *slots.ByKey }
+
+// deliver gives an answer that was kept to the workflow that accepts it. The error is that
+// its fate is not known.
+func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
+	limited, cancel := context.WithTimeout(ctx, mailPatience)
+	defer cancel()
+	done, err := d.slots.Enter(limited, kept.Workflow)
+	if err != nil {
+		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
+	}
+	defer done()
+	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	var refused *interpreter.AnswerError
+	if errors.As(err, &refused) && !errors.Is(err, answers.ErrClosed) {
+		activity.GetLogger(ctx).Warn("a kept answer was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,
+			"verb", kept.Answer.Verb, "error", refused.Message)
+	}
+	switch {
+	case err == nil:
+		return interpreter.Delivered{Fate: interpreter.FateAccepted}, nil
+	case errors.Is(err, answers.ErrClosed):
+		return interpreter.Delivered{Fate: interpreter.FateLate}, nil
+	case refused != nil && refused.Type == interpreter.AnswerRefused:
+		return interpreter.Delivered{Fate: interpreter.FateRefused, Message: refused.Message}, nil
+	case refused != nil:
+		return interpreter.Delivered{Fate: interpreter.FateLate, Message: refused.Message}, nil
+	}
+	return interpreter.Delivered{}, fmt.Errorf("deliver an answer: %w", err)
+}
+
+// errMail says that answers are still to be delivered.
+var errMail = errors.New("answers to the attempt are being delivered")
+
+// settleAnswers returns once none of the mailboxes has anything to deliver.
+func settleAnswers(ctx context.Context, mailboxes []string) error {
+	ctx, cancel := context.WithTimeout(ctx, mailPatience)
+	defer cancel()
+	c := activity.GetClient(ctx)
+	for _, id := range mailboxes {
+		for {
+			described, err := c.DescribeWorkflowExecution(ctx, id, "")
+			if connect.NotFound(err) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("look for answers that are kept: %w", err)
+			}
+			if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				break
+			}
+			if pause(ctx, settleEvery) != nil {
+				return errMail
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package keeper
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"reprise/internal/base/heartbeat"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
+)
+
+// Partitions are the activities of runs whose playbook has partitions, by name. ends makes the end of an activity about something, so
+// long after it was scheduled.
+func Partitions(states *States, ends func(ctx context.Context, waited time.Duration, what string, err error) error) map[string]any {
+	p := partitions{states, ends}
+	return map[string]any{partition.NoteActivity: p.note, partition.ClaimActivity: p.claim}
+}
+
+type partitions struct {
+	states *States
+	ends   func(ctx context.Context, waited time.Duration, what string, err error) error
+}
+
+// note is the activity that has the workflow of a playbook's partitions know what became of
+// one. Where that is away Temporal makes it again, for an hour.
+func (p partitions) note(ctx context.Context, note partition.Note) error {
+	defer heartbeat.Keep(ctx)()
+	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
+	err := p.states.update(ctx, ledger, partition.NoteUpdate, note, nil)
+	if err != nil {
+		err = fmt.Errorf("note it in %s: %w", ledger.id, err)
+	}
+	return p.ends(ctx, waited, "what is done of the partitions", err)
+}
+
+// partitionsOf is the workflow that keeps what is done of a playbook's partitions.
+func partitionsOf(playbook string) lasting {
+	return lasting{
+		name: partition.WorkflowName, id: partition.WorkflowID(playbook), query: partition.SnapshotQuery,
+		summary: "keeps what is done of the partitions of " + playbook,
+	}
+}
+
+// claim is the activity that claims the partitions of a backfill or releases them, and
+// gives the conflict for which it cannot. A claim whose run has ended is none.
+func (p partitions) claim(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	defer heartbeat.Keep(ctx)()
+	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
+	conflict, err := p.claimAll(ctx, request)
+	return conflict, p.ends(ctx, waited, "what is done of the partitions", err)
+}
+
+func (p partitions) claimAll(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	ledger := partitionsOf(request.Playbook)
+	for {
+		var others []partition.BackfillClaim
+		if err := p.states.update(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
+			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
+		}
+		if len(others) == 0 {
+			return nil, nil
+		}
+		request.Ended = nil
+		for _, other := range others {
+			open, err := isRunning(ctx, queue.Member{WorkflowID: other.Run, RunID: other.First})
+			switch {
+			case err != nil:
+				return nil, err
+			case open:
+				overlap := cmp.Or(other.Overlap(request.BackfillClaim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
+			}
+			request.Ended = append(request.Ended, other.Holder)
+		}
+	}
+}

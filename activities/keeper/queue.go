@@ -1,0 +1,257 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/interpreter/queue"
+)
+
+// Queues are the activities of runs that share a concurrency key, and of the workflow that gives them their turns, by name.
+func Queues() map[string]any {
+	return map[string]any{
+		queue.EnterActivity:    enterQueue,
+		queue.EndedActivity:    endedRuns,
+		queue.CancelActivity:   cancelRun,
+		queue.DeadlockActivity: findDeadlock,
+	}
+}
+
+// enterQueue passes a run's request to the workflow of its key, which begins with it
+// where there is none. The workflow answers the run with a signal, so that this activity
+// does not wait.
+func enterQueue(ctx context.Context, enter queue.Enter) error {
+	id, c := enter.Name.ID(), activity.GetClient(ctx)
+	if err := awaitContinuation(ctx, c, id); err != nil {
+		return err
+	}
+	err := c.SignalWorkflow(ctx, id, "", queue.RequestSignal, enter.Request)
+	if connect.NotFound(err) {
+		err = startQueue(ctx, c, id, enter)
+	}
+	if err != nil {
+		return fmt.Errorf("request a slot under %s: %w", enter.Name.Describe(), err)
+	}
+	return nil
+}
+
+const (
+	// mostContinuing bounds each wait of a request while the workflow of its key continues as
+	// new: one that no worker runs is not waited for. All waits together are less than the
+	// time that the activity has.
+	mostContinuing = 3 * time.Second
+	// firstContinuing is when it looks again, at first; each time after is twice as long, as
+	// hundreds may look at once.
+	firstContinuing = 250 * time.Millisecond
+)
+
+// awaitContinuation waits while a workflow is about to continue as new. The server refuses
+// that while signals come, and each refusal makes the worker read the whole history again:
+// in a flood of requests this would last until the last of them.
+func awaitContinuation(ctx context.Context, c client.Client, id string) error {
+	for wait := firstContinuing; wait < mostContinuing; wait *= 2 {
+		described, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if connect.NotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look whether %s continues as new: %w", id, err)
+		}
+		info := described.GetWorkflowExecutionInfo()
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING ||
+			info.GetHistoryLength() <= interpreter.LongHistory && info.GetHistorySizeBytes() <= interpreter.LargeHistory {
+			return nil
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startQueue begins the workflow of a key with a run's request. A run that leaves
+// needs no queue that does not exist.
+func startQueue(ctx context.Context, c client.Client, id string, enter queue.Enter) error {
+	last, err := lastQueue(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if enter.Request.Leave && last.Empty() {
+		return nil
+	}
+	last.Name = enter.Name
+	_, err = c.SignalWithStartWorkflow(ctx, id, queue.RequestSignal, enter.Request,
+		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: queueSummary(enter.Name)},
+		queue.WorkflowName, last)
+	return err
+}
+
+// lastQueue is what the last workflow of a key knew that was ended from outside. One
+// that ended by itself had no runs. The error is that it cannot be queried: without
+// its answer turns would be granted that other runs have.
+func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
+	var last queue.Queue
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if connect.NotFound(err) {
+		return last, nil
+	}
+	if err != nil {
+		return last, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if status := info.GetStatus(); status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return last, nil
+	}
+	last, err = queryQueue(ctx, c, id, info.GetExecution().GetRunId())
+	if err != nil {
+		return last, fmt.Errorf("the workflow %s of the key was ended from outside, so the runs with slots cannot be queried: %w", id, err)
+	}
+	return last.Recovered(), nil
+}
+
+// queryQueue asks the workflow of a key for all that it knows; it may have ended. A
+// worker of its task queue responds.
+func queryQueue(ctx context.Context, c client.Client, id, runID string) (found queue.Queue, err error) {
+	answer, err := c.QueryWorkflow(ctx, id, runID, queue.SnapshotQuery)
+	if err != nil {
+		return found, err
+	}
+	return found, answer.Get(&found)
+}
+
+// queueSummary is what Temporal's UI shows beside the workflow of a key.
+func queueSummary(name queue.Name) string {
+	if name.State {
+		return tool.CutText("runs whose steps keep the state "+name.Key, mostSummary)
+	}
+	summary := "runs of the concurrency key " + name.Key
+	if name.Playbook != "" {
+		summary += ", playbook " + name.Playbook
+	}
+	return tool.CutText(summary, mostSummary)
+}
+
+// endedRuns returns those of some runs that have ended, or do not exist any more: a
+// run that was terminated cannot release its turn.
+func endedRuns(ctx context.Context, members []queue.Member) ([]queue.Member, error) {
+	ended := []queue.Member{}
+	for _, member := range members {
+		running, err := isRunning(ctx, member)
+		if err != nil {
+			return nil, err
+		}
+		if !running {
+			ended = append(ended, member)
+		}
+	}
+	return ended, nil
+}
+
+// isRunning reports whether a run is open.
+func isRunning(ctx context.Context, member queue.Member) (bool, error) {
+	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
+	if connect.NotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out whether the run %s is open: %w", member.WorkflowID, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == member.RunID, nil
+}
+
+// cancelRun asks a run to cancel, and says in its history why.
+func cancelRun(ctx context.Context, cancel queue.Cancel) error {
+	return requestCancel(ctx, &commonpb.WorkflowExecution{WorkflowId: cancel.WorkflowID}, cancel.RunID, cancel.Reason)
+}
+
+// requestCancel asks a run to cancel; first is the ID of its first history, "" for any.
+// One that has ended needs no cancel, nor does one that is being cancelled.
+func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, reason string) error {
+	info := activity.GetInfo(ctx)
+	_, err := activity.GetClient(ctx).WorkflowService().RequestCancelWorkflowExecution(ctx,
+		&workflowservice.RequestCancelWorkflowExecutionRequest{
+			Namespace:         info.Namespace,
+			WorkflowExecution: run,
+			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
+			FirstExecutionRunId: first, Reason: reason,
+		})
+	if err != nil && !connect.NotFound(err) && !connect.CancelRequested(err) {
+		return fmt.Errorf("cancel the run %s: %w", run.GetWorkflowId(), err)
+	}
+	return nil
+}
+
+const (
+	// mostQueues bounds the queues that are queried for one deadlock, and queryTimeout each
+	// query.
+	mostQueues   = 50
+	queryTimeout = 2 * time.Second
+	// mostInDeadlock bounds the runs that are checked again before one of them fails.
+	mostInDeadlock = 50
+)
+
+// findDeadlock finds the run of a queue that is to fail because runs wait for each other
+// for ever; none where another queue has it. Queues are queried one after the other, and
+// may change meanwhile. So they are queried twice: what both answers have was true of
+// all of them at the time between.
+func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
+	none, c := queue.Victim{}, activity.GetClient(ctx)
+	before := queue.Deadlocks(queuesAround(ctx, c, id))
+	if len(before) == 0 {
+		return none, nil
+	}
+	queues := queuesAround(ctx, c, id)
+	waits := queue.Deadlocks(queues)
+	if !slices.EqualFunc(before, waits, queue.Deadlock.Equal) {
+		return none, nil
+	}
+	victim, in := queue.VictimOf(waits, queues)
+	if in != id {
+		return none, nil
+	}
+	var members []queue.Member
+	for _, wait := range waits[:min(len(waits), mostInDeadlock)] {
+		members = append(members, wait.Run, wait.Holder)
+	}
+	ended, err := endedRuns(ctx, members)
+	if err != nil || len(ended) > 0 {
+		return none, err
+	}
+	return victim, nil
+}
+
+// queuesAround are the queues that may have to do with a deadlock of one. Of a queue that
+// does not answer it is taken that its turns come free.
+func queuesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
+	queues, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
+	for len(ahead) > 0 && len(seen) <= mostQueues {
+		next := ahead[0]
+		ahead = ahead[1:]
+		short, stop := context.WithTimeout(ctx, queryTimeout)
+		found, err := queryQueue(short, c, next, "")
+		stop()
+		if err != nil {
+			continue
+		}
+		queues[next] = found
+		for _, parent := range found.ParentQueues() {
+			if !seen[parent] {
+				seen[parent] = true
+				ahead = append(ahead, parent)
+			}
+		}
+	}
+	return queues
+}

@@ -1,0 +1,238 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/slots"
+	"reprise/internal/base/visibility"
+	"reprise/interpreter"
+)
+
+const (
+	// admissionsOfOne is how many admissions the activities of a worker request of one
+	// tree at a time. The server takes ten updates of a workflow at a time. With the
+	// eleventh it drops the workflow task that was to answer them, and all ten are sent
+	// again: where many workers request as fast as they can, none is answered.
+	admissionsOfOne = 2
+	// closedKept is how many cancelled runs a worker remembers.
+	closedKept = 100
+)
+
+// Trees are the activities of runs that start others, by name. hold says what holds an attempt to start a run, nil for nothing, and
+// cancelled whether a run is, as it was known last.
+func Trees(
+	hold func(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error), cancelled func(ctx context.Context, run string) bool,
+) map[string]any {
+	t := &trees{holds: hold, cancelled: cancelled, slots: slots.New(admissionsOfOne, 0)}
+	return map[string]any{
+		interpreter.AdmitActivity:      t.admit,
+		interpreter.MayStartActivity:   t.mayStart,
+		interpreter.CancelTreeActivity: t.cancel,
+	}
+}
+
+// trees requests admissions for the activities of a worker, and cancels trees.
+type trees struct {
+	holds     func(context.Context, interpreter.PausedBy) (*interpreter.Hold, error)
+	cancelled func(ctx context.Context, run string) bool
+	slots     *slots.ByKey // of each tree
+	mu        sync.Mutex
+	closed    []closedRun // those that were cancelled last
+}
+
+// closedRun is a cancelled run: no more start that it waits for.
+type closedRun struct{ tree, run string }
+
+// admit has the workflow of a tree of runs admit more of them, in its turn, and reports
+// whether they may start now.
+func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
+	defer heartbeat.Keep(ctx)()
+	leave, err := t.slots.Enter(ctx, start.Tree.WorkflowID())
+	if err != nil {
+		return interpreter.Admitted{}, err
+	}
+	defer leave()
+	if start.Count > 0 && t.isClosed(ctx, start.Admission) {
+		return interpreter.Admitted{Closed: true}, nil
+	}
+	admitted, err := admitRuns(ctx, start.Admission)
+	if err != nil || admitted.Count == 0 {
+		return admitted, err
+	}
+	admitted.Hold, err = t.hold(ctx, start.Attempt)
+	return admitted, err
+}
+
+// mayStart reports whether a run may start now that needs no admission any more.
+func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
+	if admitted.Closed = t.isClosed(ctx, start.Admission); admitted.Closed {
+		return admitted, nil
+	}
+	admitted.Hold, err = t.hold(ctx, start.Attempt)
+	return admitted, err
+}
+
+// hold is that of an attempt to start a run, which passes the gate of all attempts; nil
+// where nothing holds it.
+func (t *trees) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
+	if attempt == nil {
+		return nil, nil
+	}
+	return t.holds(ctx, *attempt)
+}
+
+// close has no more runs start that one waits for. It waits for no turn.
+func (t *trees) close(ctx context.Context, tree interpreter.Tree, run string) error {
+	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = append(t.closed, closedRun{tree.WorkflowID(), run})
+	t.closed = t.closed[max(0, len(t.closed)-closedKept):]
+	return nil
+}
+
+// isClosed reports whether a run was cancelled that waits for those that are requested:
+// the first one, or one whose tree was cancelled here. Of the others the workflow of the
+// tree knows.
+func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) bool {
+	t.mu.Lock()
+	closed := slices.ContainsFunc(t.closed, func(closed closedRun) bool {
+		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
+	})
+	t.mu.Unlock()
+	if closed || len(admission.Runs) == 0 {
+		return closed
+	}
+	return t.cancelled(ctx, admission.Runs[0])
+}
+
+// admitRuns has the workflow of a tree of runs admit more of them. An
+// activity that is delivered again gets the answer that the first delivery got.
+func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.Admitted, err error) {
+	info, tree := activity.GetInfo(ctx), lasting{
+		name: interpreter.TreeWorkflow, id: admission.Tree.WorkflowID(), query: interpreter.TreeQuery, priority: 1, // many wait for it
+		summary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", admission.Tree.Most),
+	}
+	err = updateLasting[interpreter.Census](ctx, tree, client.UpdateWorkflowOptions{
+		UpdateID: info.WorkflowExecution.RunID + "/" + info.ActivityID, UpdateName: interpreter.TreeUpdate, Args: []any{admission},
+	}, &admitted)
+	if err != nil {
+		return admitted, fmt.Errorf("ask whether %d runs may start: %w", admission.Count, err)
+	}
+	return admitted, nil
+}
+
+const (
+	// cancelledAtOnce is how many runs are cancelled side by side.
+	cancelledAtOnce = 20
+	// cancelEvery is how often it searches for runs that have started meanwhile, and
+	// cancelQuiet how often it finds none before it ends: the list is a little late.
+	cancelEvery = 2 * time.Second
+	cancelQuiet = 5
+)
+
+// cancel cancels all workflows that belong to a run that was cancelled, whatever
+// number of runs is between, and has no more start. A run that no other waits for does not
+// belong to it, nor do its children.
+func (t *trees) cancel(ctx context.Context, tree interpreter.CancelTree) error {
+	defer heartbeat.Keep(ctx)()
+	if tree.Tree.Most > 0 {
+		if err := t.close(ctx, tree.Tree, tree.Run); err != nil {
+			return err
+		}
+	}
+	cancelled := map[string]bool{}
+	for quiet := 0; quiet < cancelQuiet; quiet++ {
+		levels, err := openDescendants(ctx, tree)
+		if err != nil {
+			return err
+		}
+		for _, level := range levels {
+			level = slices.DeleteFunc(level, func(w *commonpb.WorkflowExecution) bool { return cancelled[w.GetRunId()] })
+			if err := cancelAll(ctx, tree, level); err != nil {
+				return err
+			}
+			for _, w := range level {
+				cancelled[w.GetRunId()], quiet = true, 0
+			}
+		}
+		if err := pause(ctx, cancelEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openDescendants are the workflows that belong to the cancelled run, those next to it first.
+// A parent that waits for a child is cancelled before it: a child that ends as cancelled
+// then is no failure of a parent that is cancelled too.
+func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
+	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
+		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + visibility.Quote(tree.First),
+	}
+	for {
+		page, err := c.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list the child runs of %s: %w", tree.Run, err)
+		}
+		for _, info := range page.GetExecutions() {
+			all[info.GetExecution().GetWorkflowId()] = info
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
+		}
+	}
+	var levels [][]*commonpb.WorkflowExecution
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		level := depthUnder(all, id, tree.Run)
+		for len(levels) < level {
+			levels = append(levels, nil)
+		}
+		if level > 0 {
+			levels[level-1] = append(levels[level-1], all[id].GetExecution())
+		}
+	}
+	return levels, nil
+}
+
+// depthUnder is how many workflows under an ancestor a workflow is, each of which waits
+// for the next; 0 where that is not so.
+func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
+	for depth := 1; depth <= len(all); depth++ {
+		info := all[id]
+		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
+			return 0
+		}
+		if id = info.GetParentExecution().GetWorkflowId(); id == ancestor {
+			return depth
+		}
+	}
+	return 0
+}
+
+// cancelAll cancels workflows, some at a time.
+func cancelAll(ctx context.Context, tree interpreter.CancelTree, open []*commonpb.WorkflowExecution) error {
+	var group errgroup.Group
+	group.SetLimit(cancelledAtOnce)
+	for _, w := range open {
+		group.Go(func() error { return requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled") })
+	}
+	return group.Wait()
+}

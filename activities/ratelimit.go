@@ -1,0 +1,288 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"reprise/activities/keeper"
+	"reprise/internal/base/sleep"
+	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
+)
+
+const (
+	// leaseEvery is the least time between two leases of one worker for one
+	// key: waiters gather meanwhile and share the next one.
+	leaseEvery = 100 * time.Millisecond
+	// leaseTimeout bounds one lease; it needs a worker to answer it.
+	leaseTimeout = 30 * time.Second
+	// leaseAgain is the pause before a lease that failed is requested again.
+	leaseAgain = time.Second
+	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
+	// use them. What is leased is lost with its worker.
+	leaseAhead = time.Second
+	// maxTurns is how many turns one lease requests.
+	maxTurns = 1000
+	// joinPatience is how long an attempt that joins waits for a lease, where nothing else
+	// requests one.
+	joinPatience = leaseAhead
+)
+
+// pacer makes the attempts of this worker wait for their turn under a rate
+// limit. Turns are leased from a workflow per key, so all workers of a task
+// queue share them; an answer that asks to wait pauses the others too.
+type pacer struct {
+	limits RateLimits
+	logger *slog.Logger
+	mu     sync.Mutex
+	queues map[string]*turnQueue
+	warned map[string]bool // playbooks and keys that ask for more than the operator gives
+	// slots are those of the worker in which attempts wait, with how many.
+	slots map[*delivery]int
+}
+
+func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
+	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, slots: map[*delivery]int{}}
+}
+
+// turnQueue is the queue of one key.
+type turnQueue struct {
+	pacer      *pacer
+	id         string
+	mu         sync.Mutex
+	waiters    []*waiter
+	serving    bool
+	nextLease  time.Time         // when the next lease is requested
+	wake       chan struct{}     // signalled when nextLease became earlier
+	skew       time.Duration     // how far the server's clock is ahead, by the last lease
+	pause      time.Time         // no attempt is sent before
+	long       bool              // the server asked for more than the pause
+	askedUntil time.Time         // until when it asked to wait, the last time
+	answer     estimate          // how long a lease takes to arrive
+	ready      estimate          // how long an attempt takes to begin
+	leaving    []leaving         // those that are sent away and do not know yet
+	sends      []*time.Time      // when attempts of this worker arrived, at the latest
+	local      ratelimit.Limiter // outside of activities
+}
+
+// estimate is how long something takes, on the safe side. It follows what was
+// seen in steps, so that one slow answer does not hold the next attempts back.
+type estimate time.Duration
+
+const (
+	leastEstimate = 30 * time.Millisecond
+	estimateStep  = 250 * time.Millisecond
+)
+
+func (e *estimate) observe(took time.Duration) {
+	*e = min(max(*e*7/8, estimate(took+took/2)), 2**e+estimate(estimateStep))
+}
+
+func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstimate) }
+
+// await waits for the attempt's turn, sending heartbeats meanwhile. The server
+// knows that the attempt begins before its turn comes; a turn that the attempt
+// comes too late for is spent. The error is that of ctx, or of begin, or an
+// *putOffError where the turn is too far away to wait for it here.
+func (p *pacer) await(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
+	queue := p.queue(ctx, limit)
+	w := newWaiter(ctx, limit, in)
+	for {
+		at, err := queue.await(w, b)
+		if err != nil {
+			return err
+		}
+		if err := sleepUntil(ctx, at.Add(-queue.lead())); err != nil {
+			return err
+		}
+		if err := queue.begin(ctx, b); err != nil {
+			return err
+		}
+		if ok, err := queue.acquire(ctx, at, limit, b); ok || err != nil {
+			return err
+		}
+		b.revoke(ctx)
+		w.patient = time.Now().Add(turnPatience)
+	}
+}
+
+// occupy counts an attempt that waits in its slot, until it is undone.
+func (p *pacer) occupy(b *beginning) (undo func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slots[b.delivery]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.slots[b.delivery]--; p.slots[b.delivery] == 0 {
+			delete(p.slots, b.delivery)
+		}
+	}
+}
+
+// crowded reports whether attempts that wait have more than half of the worker's
+// slots.
+func (p *pacer) crowded(ctx context.Context) bool {
+	most := hostOf(ctx).Slots
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return most > 0 && 2*len(p.slots) > most
+}
+
+// acquire waits for the turn of an attempt that has begun; false if it cannot be
+// used. The error says that the attempt is not made.
+func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
+	for at := turn; !at.After(turn.Add(limit.Slack())); {
+		if err := sleepUntil(ctx, at); err != nil {
+			b.reset()
+			return false, err
+		}
+		var ok bool
+		if at, ok = l.use(turn, limit, b); ok {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mostSends bounds what a worker remembers of what it sent. Where a limit is of
+// more requests, one that is late does not matter.
+const mostSends = 1000
+
+// use uses the turn, unless it is too early for one more: an attempt before it
+// may have taken time on its way out, and followed its own turn late. In that
+// case it returns the time of the next check.
+func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if late := turn.Add(limit.Slack()); now.After(late) || now.Before(l.pause) {
+		return late.Add(1), false
+	}
+	over := func(arrived *time.Time) bool { return now.Sub(*arrived) > limit.Per() }
+	l.sends = slices.DeleteFunc(l.sends, over)
+	if n := len(l.sends) - limit.Requests; n >= 0 && n < len(l.sends) {
+		slices.SortFunc(l.sends, func(x, y *time.Time) int { return x.Compare(*y) })
+		return l.sends[n].Add(limit.Per() + 1), false
+	}
+	if limit.Requests > mostSends {
+		return now, true
+	}
+	arrived := now.Add(limit.Margin())
+	l.sends = append(l.sends, &arrived)
+	b.onSend = func(answered bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if now := time.Now(); !answered {
+			arrived = now.Add(limit.Margin())
+		} else if now.Before(arrived) {
+			arrived = now
+		}
+	}
+	return now, true
+}
+
+// sleepUntil returns early, with an error, where the attempt is not to begin.
+func sleepUntil(ctx context.Context, until time.Time) error {
+	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), errReleased)
+}
+
+// lead is how long before its turn an attempt gets ready.
+func (l *turnQueue) lead() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready.time()
+}
+
+// begin begins the attempt and measures how long that takes.
+func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
+	began := time.Now()
+	err := b.Begin(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready.observe(time.Since(began))
+	return err
+}
+
+// pause pauses all attempts under a limit, as the server asked, for
+// no longer than the operator says; the attempt that it asked waits by itself for as long
+// as its policy says.
+func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
+	most := p.limits.maxPause(limit)
+	if turns := hostOf(ctx).Turns; turns != nil {
+		turns.Pause(limit, min(wait, most))
+		return
+	}
+	queue, now := p.queue(ctx, limit), time.Now()
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	if until := now.Add(min(wait, most)); queue.pause.Before(until) && (wait <= most || !queue.askedUntil.After(now)) {
+		queue.pause, queue.long = until, wait > most
+	}
+	if wait > most && queue.askedUntil.Before(now) {
+		queue.askedUntil = now.Add(wait)
+	}
+}
+
+// queue finds the queue of a key. Keys belong to the task queue, and to a playbook
+// unless it shares them.
+func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
+	taskQueue := ""
+	if activity.IsActivity(ctx) {
+		taskQueue = activity.GetInfo(ctx).TaskQueue
+	}
+	digest := sha256.Sum256([]byte(taskQueue + "\x00" + limit.Playbook + "\x00" + limit.Key))
+	id := "reprise-rate-limit-" + hex.EncodeToString(digest[:8])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queues[id] == nil {
+		p.queues[id] = &turnQueue{pacer: p, id: id, wake: make(chan struct{}, 1)}
+	}
+	return p.queues[id]
+}
+
+// lease requests turns of the workflow that holds the limit, and returns the time of the first
+// turn by the clock of this machine.
+func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
+	defer cancel()
+	asked := time.Now()
+	var lease ratelimit.Lease
+	var err error
+	if activity.IsActivity(ctx) {
+		if lease, err = keeper.Lease(ctx, l.id, request); err != nil {
+			return ratelimit.Lease{}, time.Time{}, err
+		}
+	} else {
+		lease = l.local.Lease(request, time.Now())
+	}
+	now := time.Now()
+	first := firstTurn(lease, asked, now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answer.observe(now.Sub(first.Add(-lease.Delay())))
+	l.skew = lease.At.Sub(first)
+	return lease, first, nil
+}
+
+// maxLimitSummary bounds the key that the text of an attempt names, in bytes.
+const maxLimitSummary = 300
+
+// firstTurn is when the first turn of a lease is by the clock of this machine.
+// That clock is believed as far as the lease does not contradict it: the limiter
+// has answered after the request was sent, and before its answer came.
+func firstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
+	if lease.At.IsZero() {
+		return answered.Add(lease.Delay())
+	}
+	decided := lease.At.Add(-lease.Delay())
+	since := min(max(answered.Sub(decided), 0), answered.Sub(asked))
+	return answered.Add(lease.Delay() - since)
+}

@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
+)
+
+// defaultMaxPause is how long an answer that asks clients to wait pauses the
+// others under its rate limit, at most.
+const defaultMaxPause = 5 * time.Minute
+
+// RateLimits are the operator's limits, by their keys: names that playbooks
+// share, or hosts. All requests to such a key are under its limit, those of all playbooks
+// together; playbooks can ask for less and not for more.
+type RateLimits map[string]playbook.OwnedLimit
+
+// maxPause is how long an answer may hold back those under a limit.
+func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
+	if pause := r[limit.Key].MaxPause; pause > 0 {
+		return pause
+	}
+	return defaultMaxPause
+}
+
+// of is the limit that an attempt is under, nil for none; more says that its
+// playbook asks for more than the operator gives.
+func (r RateLimits) of(in interpreter.ToolInput) (limit *ratelimit.Limit, more bool) {
+	asked := in.RateLimit
+	key := ""
+	if asked != nil {
+		key = asked.Key
+	} else if len(r) > 0 {
+		key = in.LimitKey()
+	}
+	owned, ok := r[key]
+	if !ok || owned.Requests == 0 {
+		return asked, false
+	}
+	given := &ratelimit.Limit{Key: key, Requests: owned.Requests, PerSeconds: owned.Per.Seconds()}
+	if asked == nil {
+		return given, false
+	}
+	if asked.Interval() < given.Interval() {
+		return given, true
+	}
+	given.Requests, given.PerSeconds = asked.Requests, asked.PerSeconds
+	return given, false
+}
+
+// limitOf is the limit that an attempt is under, nil for none. A playbook
+// that asks for more than it gets is logged once.
+func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
+	limit, more := p.limits.of(in)
+	if !more {
+		return limit
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if asker := in.RateLimit.Playbook + "\x00" + in.Step + "\x00" + limit.Key; !p.warned[asker] && len(p.warned) < mostWarned {
+		p.warned[asker] = true
+		p.logger.Warn("a step requests more than the operator's rate limit, which applies", "playbook", in.RateLimit.Playbook,
+			"step", in.Step, "key", limit.Key, "requests", limit.Requests, "per_seconds", limit.PerSeconds)
+	}
+	return limit
+}
+
+// mostWarned bounds what is remembered of those that were warned.
+const mostWarned = 1000
+
+// warnings are about steps that ask for more than the operator gives, as far as
+// their keys are known before the run.
+func (r RateLimits) warnings(book *playbook.Playbook) []string {
+	var all []string
+	for _, step := range book.Steps {
+		if step.Action == nil || step.Action.RateLimit == nil || len(r) == 0 {
+			continue
+		}
+		asked := step.Action.RateLimit
+		in := interpreter.ToolInput{RateLimit: &ratelimit.Limit{
+			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
+		}}
+		if limit, more := r.of(in); more {
+			all = append(all, fmt.Sprintf("%s:%s: step %q requests %d per %s for %q; the worker's rate limit applies: %d per %s",
+				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Per()))
+		}
+	}
+	return all
+}
+
+// literalKey is the key of an action's limit, "" where it is a template.
+func literalKey(action *playbook.Action) string {
+	node := action.RateLimit.Key
+	if action.RateLimit.Shared != nil {
+		node = action.RateLimit.Shared
+	}
+	switch {
+	case node != nil && node.Template == nil:
+		return expression.Text(node.Value)
+	case node != nil:
+		return ""
+	}
+	if url := action.Field("url"); url != nil && url.Template == nil {
+		return interpreter.ToolInput{Fields: map[string]expression.Value{"url": expression.Of(url.Value)}}.LimitKey()
+	}
+	return ""
+}
+
+// longestPause bounds, in seconds, how long the attempts under a rate limit are paused.
+const longestPause = 365 * 24 * 3600
+
+// PauseRateLimit is the local activity with which a workflow pauses the attempts under a
+// rate limit, where a response that reports success asks clients to wait. A call that an
+// activity hosts pauses them there.
+func (c *Catalogue) PauseRateLimit(ctx context.Context, in interpreter.PauseRateLimitInput) error {
+	if limit := c.pacer.limitOf(in.Attempt); limit != nil {
+		c.pacer.pause(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))
+	}
+	return nil
+}

@@ -1,0 +1,379 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
+)
+
+const (
+	// turnPatience is how long an attempt waits for its turn in its slot. One whose
+	// turn is further away releases the slot and comes back for it.
+	turnPatience = 5 * time.Second
+	// comesEarly is how long before its turn an attempt comes back, because timers
+	// are late and slots are taken.
+	comesEarly = 2 * time.Second
+	// firstAway is how long an attempt stays away for a turn that is far off, before
+	// it checks whether there is one sooner: attempts before it may have ended. From then
+	// on it stays away for as long as it has waited already.
+	firstAway = time.Minute
+	// mostTries ends the growth of the times for which an attempt stays away that
+	// came for its turn and got none.
+	mostTries = 7
+)
+
+// waiter is an attempt that waits in its slot.
+type waiter struct {
+	ctx      context.Context
+	limit    ratelimit.Limit
+	step     string
+	index    *int
+	patient  time.Time // until when it waits here
+	since    time.Time // of its first request; zero until that was answered
+	promise  time.Time // its turn, as it was promised; zero for no promise
+	due      bool      // it comes for that turn
+	called   bool      // the limiter has called it back, with others
+	tries    int
+	assigned chan assignment
+}
+
+// assignment is the answer to a waiter: its turn, or that it releases its slot.
+type assignment struct {
+	turn   time.Time
+	putOff *putOffError
+}
+
+// away is the end of an attempt that releases its slot, because its turn is too far
+// away.
+func away(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
+	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
+		"the rate limit has no slot for %s yet; the attempt waits outside the worker for %s",
+		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
+}
+
+// newWaiter is an attempt that comes for a turn, nil for its first one.
+func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput) *waiter {
+	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
+	if turn := in.Turn; turn != nil {
+		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
+		w.called = turn.Called
+		w.due = w.called || !turn.At.Add(comesEarly).Before(turn.Promised)
+	}
+	return w
+}
+
+// await waits in the queue until the attempt has its turn, or has to release its slot.
+func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
+	heartbeat, stop := heartbeats(w.ctx)
+	defer stop()
+	patience := time.NewTimer(time.Until(w.patient))
+	defer patience.Stop()
+	defer l.pacer.occupy(b)()
+	l.join(w)
+	for {
+		select {
+		case assigned := <-w.assigned:
+			if assigned.putOff != nil {
+				return time.Time{}, assigned.putOff
+			}
+			w.due = true // also where it comes too late for it
+			return assigned.turn, nil
+		case <-patience.C:
+			l.dismiss(w)
+			l.release(w.ctx)
+		case <-heartbeat:
+			b.delivery.beat(w.ctx)
+		case <-stopChannel(w.ctx):
+			return time.Time{}, errReleased
+		case <-w.ctx.Done():
+			return time.Time{}, w.ctx.Err()
+		}
+	}
+}
+
+// join queues an attempt and makes sure that the queue is served.
+func (l *turnQueue) join(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.assigned = make(chan assignment, 1)
+	l.waiters = append(l.waiters, w)
+	if !l.serving {
+		l.serving = true
+		go l.serve()
+	}
+	soon := time.Now()
+	if !l.pacer.crowded(w.ctx) {
+		soon = soon.Add(joinPatience)
+	}
+	if soon.Before(l.nextLease) {
+		l.nextLease = soon
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// dismiss sends a waiter away whose patience is over, unless it has its assignment.
+func (l *turnQueue) dismiss(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiters, w); i >= 0 {
+		l.waiters = slices.Delete(l.waiters, i, i+1)
+		l.sendAway(w, time.Time{})
+	}
+}
+
+// serve leases turns until no attempt waits. Where the limiter does not answer it
+// tries again: the limiter is as near as the server, without which no attempt
+// could end either.
+func (l *turnQueue) serve() {
+	warned := time.Time{}
+	for {
+		began := time.Now()
+		asked, request, pause := l.request(began)
+		if len(asked) == 0 {
+			return
+		}
+		ctx := asked[0].ctx
+		lease, first, err := l.lease(ctx, request)
+		if err != nil && time.Since(warned) >= time.Minute {
+			warned = time.Now()
+			l.pacer.logger.Warn("cannot lease slots of a rate limit, trying again", "key", request.Limit.Key, "error", err)
+		}
+		next := time.Now().Add(leaseAgain)
+		if err == nil {
+			next = l.assign(asked, lease, first, pause)
+			l.release(ctx)
+		}
+		l.sleep(began.Add(leaseEvery), next)
+	}
+}
+
+// sleep sleeps until the next lease is due, and at least until a time.
+func (l *turnQueue) sleep(least, next time.Time) {
+	l.mu.Lock()
+	l.nextLease = next
+	l.mu.Unlock()
+	time.Sleep(time.Until(least))
+	for {
+		l.mu.Lock()
+		timer := time.NewTimer(time.Until(l.nextLease))
+		l.mu.Unlock()
+		select {
+		case <-timer.C:
+			return
+		case <-l.wake:
+			timer.Stop()
+		}
+	}
+}
+
+// request sorts the waiters, and returns those for which it requests turns, the
+// request, and the pause that it reports; without waiters the queue is no longer
+// served.
+func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
+	if len(l.waiters) == 0 {
+		l.serving = false
+		return nil, request, l.pause
+	}
+	after := l.answer.time() + l.ready.time()
+	request = ratelimit.LeaseRequest{
+		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
+		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
+	}
+	if l.pause.After(now) {
+		request.PauseSeconds = l.pause.Sub(now).Seconds()
+		if l.long {
+			request.AskedSeconds = l.askedUntil.Sub(now).Seconds()
+		}
+	}
+	for _, w := range l.waiters {
+		w.due = w.due || !w.promise.IsZero() && !w.promise.Add(-l.skew).After(now.Add(after+leaseAhead))
+		if w.limit.Interval() > request.Limit.Interval() {
+			request.Limit = w.limit // the strictest counts
+		}
+	}
+	slices.SortStableFunc(l.waiters, byPosition)
+	asked = slices.Clone(l.waiters[:request.Count])
+	for _, w := range asked {
+		switch w.position() {
+		case positionDue:
+			request.Due++
+		case positionFresh:
+			request.Fresh++
+		}
+	}
+	return asked, request, l.pause
+}
+
+// The order of a queue: first attempts whose turn is due, then those with a promise,
+// then the rest.
+const (
+	positionDue = iota
+	positionPromised
+	positionFresh
+)
+
+func (w *waiter) position() int {
+	switch {
+	case w.due:
+		return positionDue
+	case !w.promise.IsZero():
+		return positionPromised
+	}
+	return positionFresh
+}
+
+// byPosition is the order of waiters: of those whose turn is due, the one that has
+// waited longest is first.
+func byPosition(a, b *waiter) int {
+	if order := cmp.Compare(a.position(), b.position()); order != 0 {
+		return order
+	}
+	if a.due {
+		return a.since.Compare(b.since)
+	}
+	return a.promise.Compare(b.promise)
+}
+
+// assign distributes a lease: turns to the first waiters of the queue, promises to the
+// last. A waiter that would wait for long is sent away. It returns the time of the next
+// request. pause is the one of the request.
+func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.long && l.pause.Equal(pause) && first.Before(pause) {
+		l.pause = first // others were sent that pause before, and have waited
+	}
+	crowded := l.pacer.crowded(requested[0].ctx)
+	requested = l.remove(requested)
+	turns := len(requested)
+	if lease.Turns != nil {
+		turns = min(turns, *lease.Turns)
+	}
+	for i, w := range requested {
+		if w.since.IsZero() {
+			w.since = lease.At.Add(-lease.Delay())
+		}
+		if i < turns {
+			w.assigned <- assignment{turn: first.Add(time.Duration(i) * lease.Interval())}
+		}
+	}
+	rest := requested[turns:]
+	for i, w := range rest[max(0, len(rest)-lease.Promised):] {
+		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
+	}
+	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
+	return l.requeue(rest, free, lease.Interval(), crowded)
+}
+
+// remove removes the waiters of a request from the queue, and returns those of them
+// that still wait.
+func (l *turnQueue) remove(asked []*waiter) []*waiter {
+	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
+	return asked
+}
+
+// requeue queues the waiters again that got no turn; free is the first free turn. A
+// waiter that would wait for long is sent away. It returns the time of the next
+// request.
+func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
+	again := free.Add(-leaseAhead / 2) // half of what is leased ahead is used up then
+	for i, w := range rest {
+		at := free.Add(time.Duration(i) * interval)
+		if !w.due && !w.promise.IsZero() {
+			at = w.promise.Add(-l.skew)
+		}
+		if at.After(w.patient) || crowded && !w.due && at.After(time.Now().Add(leaseAhead)) {
+			l.sendAway(w, at)
+			continue
+		}
+		l.waiters = append(l.waiters, w)
+		if due := at.Add(-leaseAhead); due.Before(again) {
+			again = due
+		}
+	}
+	return again
+}
+
+// sendAway has a waiter release its slot and come back for its turn; at is zero where
+// that turn is not known.
+func (l *turnQueue) sendAway(w *waiter, at time.Time) {
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now.Add(l.skew)
+	}
+	turn := ratelimit.Reservation{Since: w.since, Promised: w.promise, Tries: w.tries}
+	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
+	if turn.Promised.IsZero() {
+		turn.Promised = at.Add(l.skew)
+	}
+	switch back := at.Add(-comesEarly); {
+	case w.called && !at.IsZero():
+		// Waiters that were called back keep their order of turns, which this is.
+		if soon := now.Add(comesEarly); back.Before(soon) {
+			back = soon
+		}
+		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
+	case w.due || at.IsZero():
+		// It stays away longer each time, or many would come for one turn.
+		least := now.Add(turnPatience << w.tries)
+		if back.Before(least) {
+			back = least
+		}
+		turn.Tries = min(w.tries+1, mostTries)
+		turn.At, turn.Promised = back.Add(l.skew), back.Add(comesEarly+l.skew)
+	case back.After(longest):
+		turn.At = longest.Add(l.skew)
+	default:
+		turn.At = back.Add(l.skew)
+	}
+	l.leaving = append(l.leaving, leaving{w, away(turn, w.limit.Key, turn.At.Add(-l.skew).Sub(now))})
+}
+
+// leaving is a waiter that is sent away.
+type leaving struct {
+	*waiter
+	away *putOffError
+}
+
+// release reports to the limiter which waiters leave, so that it can call them back,
+// and then releases them. A waiter that is not reported comes back by itself.
+func (l *turnQueue) release(ctx context.Context) {
+	l.mu.Lock()
+	dropped := l.leaving
+	l.leaving = nil
+	l.mu.Unlock()
+	if len(dropped) > 0 && activity.IsActivity(ctx) {
+		away := make([]ratelimit.Away, 0, len(dropped))
+		for _, w := range dropped {
+			away = append(away, ratelimit.Away{
+				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
+			})
+		}
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
+		defer stop()
+		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
+			l.pacer.logger.Debug("cannot report dropped attempts to the rate limiter", "key", dropped[0].limit.Key, "error", err)
+		}
+	}
+	for _, w := range dropped {
+		w.assigned <- assignment{putOff: w.away}
+	}
+}
+
+// awayTimeout bounds how long leaving waiters wait for that report.
+const awayTimeout = 2 * time.Second

@@ -1,0 +1,52 @@
+package activities
+
+import (
+	"context"
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// counting adds to the result of an attempt what it did to data, where its tool does not say it.
+func counting(run attempt) attempt {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		result, err := run(ctx, in)
+		if err == nil && result.Meta.Rows == nil && result.Noted == nil && !result.Unnotable && result.PutOff == nil {
+			result.Meta.Rows = rowsOf(in, result)
+		}
+		return result, err
+	}
+}
+
+// rowsOf is what an attempt did to data: a statement as many rows as the database reports, a sink what it was given. What a step
+// has read is for its call to count, which knows what of an answer are rows.
+func rowsOf(in interpreter.ToolInput, result interpreter.ToolResult) *interpreter.Rows {
+	affected, reported := affectedBy(in, result)
+	table := in.Table()
+	switch {
+	case reported && affected == 0, !reported && in.Place == "":
+		return &interpreter.Rows{}
+	case reported && deletes(in):
+		table.Deleted = affected
+	case reported:
+		table.Written = affected
+	default:
+		return in.Given()
+	}
+	return table.Of()
+}
+
+// affectedBy is how many rows a database reports that a statement has changed.
+func affectedBy(in interpreter.ToolInput, result interpreter.ToolResult) (rows int64, reported bool) {
+	figures, _ := result.Data.Data.(map[string]any)
+	n, ok := figures["rows_affected"].(int)
+	return int64(n), ok && in.Fields[playbook.FieldStatement].Data != nil
+}
+
+// deletes reports whether the statement of an attempt is a DELETE.
+func deletes(in interpreter.ToolInput) bool {
+	words := strings.Fields(expression.Text(in.Fields[playbook.FieldStatement].Data))
+	return len(words) > 0 && strings.EqualFold(words[0], "delete")
+}

@@ -1,0 +1,29 @@
+package sqltool
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"reprise/internal/base/sleep"
+)
+
+// How often a write is made again that another one was in the way of, and how long it waits before the first time and at most.
+const (
+	mostCollisions = 5
+	collisionWait  = 50 * time.Millisecond
+	longestWait    = time.Second
+)
+
+// MakeAgain makes a write, and once more where others were in its way, which is below the policies of its sink.
+func MakeAgain[R any](ctx context.Context, write func() (R, error), collides func(error) bool) (R, error) {
+	result, err := write()
+	for made := range mostCollisions {
+		most := min(collisionWait<<made, longestWait)
+		if !collides(err) || sleep.For(ctx, most/2+rand.N(most/2)) != nil {
+			break
+		}
+		result, err = write()
+	}
+	return result, err
+}

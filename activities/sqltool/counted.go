@@ -1,0 +1,175 @@
+package sqltool
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+)
+
+// Rows without a key are counted: of equal ones the first, the second and so on are known each by itself. A source that gives such a row
+// twice has two of them, in one answer or in several, and a call that reads it again meets as many of them as were written before
+// it writes one more. So a call has to know how many of them it has met. Those that nobody knew when it was claimed it has written
+// itself, and they are known. Of others, and of all once it has begun again, it keeps how many it has met, until the next claim.
+
+// IsCounted reports whether rows of the write are counted.
+func (w *TableWrite) IsCounted() bool { return w.firsts != nil }
+
+// count numbers equal rows, behind those that the call has met before.
+func (w *TableWrite) count(met map[string]int) {
+	if w.inOrder && len(met) == 0 { // no two are equal
+		return
+	}
+	if met == nil {
+		met = map[string]int{}
+	}
+	w.counts, w.chunks = make([]int, len(w.firsts)), nil
+	for i, first := range w.firsts {
+		own := met[string(first)] + 1
+		met[string(first)] = own
+		w.counts[i], w.known[i] = own, ordinal(first, own)
+	}
+	w.inOrder = false
+}
+
+// ordinal is what is known of a row that is one of several equal ones.
+func ordinal(first []byte, number int) []byte {
+	if number == 1 {
+		return first
+	}
+	known := bytes.Clone(first)
+	hash := expression.Sum(string(hashIn(first)), number)
+	copy(hashIn(known), hash)
+	return known
+}
+
+// metBefore reports whether others than the call may have written a row, so that what the call meets of it is counted.
+func (w *TableWrite) metBefore(first []byte) bool {
+	of := w.State.Rows
+	return of.Round > 0 || first[stateBytes] != withCursor || bytes.Compare(positionOf(first), of.KnownTo) <= 0
+}
+
+// countBytes is how many a number takes.
+const countBytes = 4
+
+// metOf is where counts of a row begin that the round of the call has met. The largest comes first.
+func (w *TableWrite) metOf(first []byte) []byte {
+	key := ofState(w.State.Name, behindRows)
+	key = binary.BigEndian.AppendUint32(key, uint32(w.State.Rows.Round)) //nolint:gosec // there are few
+	return append(key, hashIn(first)...)
+}
+
+// Met are the counts that the write adds to known rows.
+func (w *TableWrite) Met() (keys [][]byte) {
+	if !w.IsCounted() {
+		return nil
+	}
+	last := map[string]int{}
+	for i, first := range w.firsts {
+		count := 1
+		if w.counts != nil {
+			count = w.counts[i]
+		}
+		if count > 1 || w.metBefore(first) {
+			last[string(first)] = max(last[string(first)], count)
+		}
+	}
+	for first, count := range last {
+		keys = append(keys, binary.BigEndian.AppendUint32(w.metOf([]byte(first)), math.MaxUint32-uint32(count))) //nolint:gosec // a page has fewer rows
+	}
+	return keys
+}
+
+// CountRows is the write with its rows counted behind those that the call has met before, where its state is held.
+func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, error) {
+	if !w.IsCounted() {
+		return w, nil
+	}
+	met, err := w.met(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	var rest [][]byte // of which it has met one, if that is known
+	for _, first := range distinct(w.firsts) {
+		if met[string(first)] == 0 && !w.metBefore(first) {
+			rest = append(rest, first)
+		}
+	}
+	if err := w.findKnown(ctx, tx, rest, met); err != nil {
+		return nil, err
+	}
+	counted := *w
+	counted.known = slices.Clone(w.firsts)
+	counted.count(met)
+	return &counted, nil
+}
+
+// distinct are the rows in their order.
+func distinct(rows [][]byte) [][]byte {
+	sorted := slices.SortedFunc(slices.Values(rows), bytes.Compare)
+	return slices.CompactFunc(sorted, bytes.Equal)
+}
+
+// met are the counts of rows that the round has met.
+func (w *TableWrite) met(ctx context.Context, tx StateTx) (met map[string]int, err error) {
+	d, met := tx.Dialect(), map[string]int{}
+	for some := range slices.Chunk(distinct(w.firsts), seenChunk) {
+		firsts := make(map[string][]byte, len(some))
+		keys := lists.Map(some, func(first []byte) []byte {
+			key := w.metOf(first)
+			firsts[string(key)] = first
+			return key
+		})
+		err := tx.Query(ctx, "SELECT (SELECT known FROM "+SeenTable+" WHERE known >= given.n ORDER BY known LIMIT 1) FROM "+d.BytesList, []any{d.ListOf(keys)},
+			func(scan func(...any) error) error {
+				var key []byte
+				if err := scan(&key); err != nil || len(key) < countBytes {
+					return err
+				}
+				of, count := key[:len(key)-countBytes], key[len(key)-countBytes:]
+				if first, is := firsts[string(of)]; is {
+					met[string(first)] = int(math.MaxUint32 - binary.BigEndian.Uint32(count))
+				}
+				return nil
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return met, nil
+}
+
+// findKnown finds those of some rows that the call has written, once: of more the count is kept.
+func (w *TableWrite) findKnown(ctx context.Context, tx StateTx, rows [][]byte, met map[string]int) error {
+	d, known := tx.Dialect(), map[string]bool{}
+	for some := range slices.Chunk(rows, seenChunk) {
+		err := tx.Query(ctx, "SELECT given.n FROM "+d.BytesList+" WHERE (SELECT true FROM "+SeenTable+" WHERE known = given.n)", []any{d.ListOf(some)},
+			func(scan func(...any) error) error {
+				var row []byte
+				err := scan(&row)
+				known[string(row)] = true
+				return err
+			})
+		if err != nil {
+			return err
+		}
+		lookup := newSeen(w.State, some)
+		err = tx.Query(ctx, BlocksStatement, []any{lookup.From, lookup.To}, func(scan func(...any) error) error {
+			var hashes []byte
+			err := scan(&hashes)
+			lookup.InBlocks(hashes, known)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for row := range known {
+		met[row] = 1
+	}
+	return nil
+}

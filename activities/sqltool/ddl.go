@@ -1,0 +1,59 @@
+package sqltool
+
+import (
+	"context"
+
+	"reprise/interpreter"
+)
+
+// createSchema is the statement that makes the schema of the table.
+func (w *TableWrite) createSchema() interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.CreateSchema, Statement: "CREATE SCHEMA IF NOT EXISTS " + quoteName(w.Table[len(w.Table)-2])}
+}
+
+// createTable makes the table with columns, and constraints, that are written out.
+func (w *TableWrite) createTable(definitions string) interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.CreateTable, Statement: "CREATE TABLE IF NOT EXISTS " + w.QuotedTable() + " (" + definitions + ")"}
+}
+
+// addColumn adds a column to the table; definition is its quoted name with what follows that in CREATE TABLE.
+func (w *TableWrite) addColumn(d *Dialect, definition string) interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.AddColumn, Statement: "ALTER TABLE " + w.QuotedTable() + " ADD COLUMN " + d.IfNotExists + definition}
+}
+
+// widenColumn gives a column of the table another type, which loses nothing.
+func (w *TableWrite) widenColumn(d *Dialect, column, typed string) interpreter.DDL {
+	return interpreter.DDL{
+		Kind:      interpreter.WidenColumn,
+		Statement: "ALTER TABLE " + w.QuotedTable() + " ALTER COLUMN " + quoteName(column) + " " + d.Widen + " " + typed,
+	}
+}
+
+// makeSchema puts the schema of a table that is to be made before the table, if it is not there.
+func (w *TableWrite) makeSchema(ctx context.Context, tx SchemaTx, table []Column) error {
+	if len(table) > 0 || len(w.changes) == 0 || len(w.Table) == 1 {
+		return nil
+	}
+	lacks, err := tx.LacksSchema(ctx, w)
+	if lacks {
+		w.changes = append([]interpreter.DDL{w.createSchema()}, w.changes...)
+	}
+	return err
+}
+
+// change runs statements one after the other. The one that fails stays in w.changing, for its message.
+func (w *TableWrite) change(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
+	for i := range statements {
+		w.changing = &statements[i]
+		if _, err := tx.Exec(ctx, statements[i].Statement); err != nil {
+			return err
+		}
+	}
+	w.changing = nil
+	return nil
+}
+
+// MakesSchema reports whether the schema of the table is being made just now.
+func (w *TableWrite) MakesSchema() bool {
+	return w.changing != nil && w.changing.Kind == interpreter.CreateSchema
+}

@@ -1,0 +1,53 @@
+package tooltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+)
+
+// figuresOfWrites: a write says what it did to its table, in each mode, and the same where it is delivered twice.
+func figuresOfWrites(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n integer CHECK (n < 100)")
+	aside := row{"table": s.Table + "_aside"}
+	count := func(in interpreter.ToolInput, want, again interpreter.RowTotals) {
+		s.Helper()
+		for _, want := range []interpreter.RowTotals{want, again} {
+			result, err := s.db.Call(s.t, in)
+			require.NoError(s, err)
+			require.Equal(s, want, result.Meta.Rows.Totals())
+			if want != (interpreter.RowTotals{}) {
+				require.Len(s, result.Meta.Rows.Tables, 1)
+				require.Equal(s, s.Table, result.Meta.Rows.Tables[0].Table)
+				require.Equal(s, want, result.Meta.Rows.Tables[0].RowTotals)
+			}
+		}
+	}
+	type totals = interpreter.RowTotals
+	count(s.In(nil, row{"id": 1, "n": 1}, row{"id": 2, "n": 2}), totals{Written: 2, Inserted: 2}, totals{Written: 2, Inserted: 2})
+	require.Len(s, s.Content("id"), 2)
+	count(s.In(row{"rejected": aside}, row{"id": 3, "n": 3}, row{"id": 4, "n": 400}, row{"id": 1, "n": 1}),
+		totals{Written: 1, Inserted: 1, Rejected: 2}, totals{Written: 1, Inserted: 1})
+	require.Len(s, s.Content("id"), 3)
+	count(s.In(row{"mode": "insert_or_ignore"}, row{"id": 3, "n": 9}, row{"id": 5, "n": 5}), totals{Written: 1, Inserted: 1}, totals{Written: 2, Inserted: 2})
+	require.Len(s, s.Content("id"), 4)
+	upsert := row{"mode": "upsert", "key": "id", "hard_delete": "gone", "rejected": aside}
+	written := totals{Written: 2, Deleted: 1, Rejected: 1}
+	again := totals{Written: 2, Rejected: 1}
+	count(s.In(upsert, row{"id": 3, "n": 30}, row{"id": 6, "n": 6}, row{"id": 1, "gone": true}, row{"id": 7, "n": 700}), written, again)
+	require.Equal(s, []string{`{"id":2,"n":2}`, `{"id":3,"n":30}`, `{"id":5,"n":5}`, `{"id":6,"n":6}`}, s.Content("id, n"))
+	count(s.In(row{"schema_contract": "discard_row"}, row{"id": 8, "more": 1}, row{"id": 9, "n": 9}),
+		totals{Written: 1, Inserted: 1, Discarded: 1}, totals{Written: 1, Inserted: 1, Discarded: 1})
+	count(s.In(nil), totals{}, totals{})
+	load := s.replacing(row{"key": "id", "rejected": aside})
+	count(load.input("", row{"id": 2, "n": 2}, row{"id": 3, "n": 33}, row{"id": 10, "n": 10}, row{"id": 11, "n": 1100}), totals{Rejected: 1}, totals{})
+	count(load.input(interpreter.StagingPublish), totals{Written: 2, Inserted: 1, Updated: 1, Deleted: 3}, totals{Written: 2, Deleted: 3})
+	require.Equal(s, []string{`{"id":2,"n":2}`, `{"id":3,"n":33}`, `{"id":10,"n":10}`}, s.Content("id, n"))
+	load = s.replacing(nil)
+	count(load.input("", row{"id": 12, "n": 2}), totals{}, totals{})
+	count(load.input(interpreter.StagingPublish), totals{Written: 1, Inserted: 1, Deleted: 3}, totals{Written: 1, Deleted: 3})
+	load = s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
+	count(load.input("", row{"id": 13, "n": 2}), totals{Written: 1}, totals{Written: 1})
+	count(load.input(interpreter.StagingPublish), totals{Deleted: 1}, totals{Deleted: 1})
+	require.Equal(s, []string{`{"id":13,"n":2}`}, s.Content("id, n"))
+}

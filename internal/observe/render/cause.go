@@ -1,0 +1,195 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/protocol"
+)
+
+// Cause is why a run failed, or the first of its iterations that did: the request, the answer and the policy that decided.
+type Cause struct {
+	Step string // with its visit and the index of the iteration; "" where no step failed
+	// Element is that of the iteration, "" for none.
+	Element string
+	Message string
+	// Request is the URL of the request, and Params are its parameters as JSON; "" where they are not known. Values of
+	// keys that name secrets are masked.
+	Request, Params string
+	// Answer is the status of the answer, and Headers are its headers; none where there was no answer.
+	Answer  string
+	Headers []string
+	// Body is what the failure came with: a traceback, the output of a program, or the body of the answer.
+	Body Excerpt
+	// Policy is the policy that decided, and what it decided; "" where none did.
+	Policy string
+	// Marked is the last line of the playbook's file that a traceback names, 0 for none.
+	Marked int
+}
+
+// Cause is why the run failed, or the first of its iterations that did; nil for neither.
+func (o EndedRun) Cause() *Cause {
+	record, failure := o.failed(), o.Result.Error
+	for i := range o.Result.Steps {
+		if loop := &o.Result.Steps[i]; record == nil && loop.Loop != nil && len(loop.Loop.Errors) > 0 {
+			record = loop
+		}
+	}
+	cause := &Cause{}
+	if record != nil {
+		cause.Step = StepName(*record)
+		if first := firstFailed(record); first != nil && first.Error != nil {
+			failure = first.Error
+			cause.Step += fmt.Sprintf("[%d]", first.Index)
+			if first.Element.Data != nil {
+				cause.Element = Element(Masked(first.Element.Data))
+			}
+		}
+	}
+	if failure == nil {
+		return nil
+	}
+	cause.describe(failure)
+	if failure.Kind != interpreter.KindPlaybook { // of a run of another playbook the message says it all
+		body := bodyText(failure.Body.Data)
+		cause.Body = NewExcerpt(o.placed(body))
+		cause.Marked = o.marked(cause.Body)
+	}
+	cause.Policy = o.policyOf(record, failure)
+	return cause
+}
+
+// describe takes what a failure says itself.
+func (c *Cause) describe(failure *interpreter.ErrorObject) {
+	c.Message, c.Request = failure.Message, failure.URL
+	if params := failure.Params.Data; params != nil {
+		if of, isMap := params.(map[string]any); !isMap || len(of) > 0 {
+			c.Params, _ = MaskedJSON(params, mostParams)
+		}
+	}
+	if failure.Status != 0 {
+		c.Answer = fmt.Sprintf("HTTP %d", failure.Status)
+	}
+	c.Headers = lists.Map(playbook.SortedKeys(failure.Headers), func(name string) string { return name + ": " + failure.Headers[name] })
+}
+
+// mostParams bounds the parameters of a request, in bytes.
+const mostParams = 2 << 10
+
+// marked is the last line of the playbook's file that a text names, 0 for none.
+func (o EndedRun) marked(body Excerpt) (line int) {
+	if o.Book == nil {
+		return 0
+	}
+	frame := regexp.MustCompile(regexp.QuoteMeta(fmt.Sprintf("File %q, line ", o.Book.File.Name)) + `(\d+)`)
+	for _, found := range frame.FindAllStringSubmatch(body.Text(), -1) {
+		line, _ = strconv.Atoi(found[1])
+	}
+	return line
+}
+
+// policyOf is the policy that decided about a failure, with its place and what it decided; "" where none did.
+func (o EndedRun) policyOf(record *protocol.StepRecord, failure *interpreter.ErrorObject) string {
+	if failure.Policy == 0 {
+		if record == nil || !failure.PoliciesDecide() {
+			return ""
+		}
+		return "No policy of retry matched, so the failure was final."
+	}
+	text := fmt.Sprintf("retry[%d]", failure.Policy)
+	if o.Book != nil && record != nil {
+		if step := o.Book.Step(record.Step); step != nil && failure.Policy <= len(step.Retry) {
+			policy := step.Retry[failure.Policy-1]
+			if !policy.Pos.IsZero() {
+				text += fmt.Sprintf(", line %d", policy.Pos.Line)
+			}
+			if policy.When != nil {
+				text += ": when " + terminal.Shorten(policy.When.Raw, 200)
+			}
+		}
+	}
+	attempts := terminal.Count(max(failure.Attempt, 1), "attempt")
+	if failure.Exhausted {
+		return text + ". It was exhausted after " + attempts + "."
+	}
+	return text + ". It stopped after " + attempts + "."
+}
+
+// Bounds of what is shown of a text at once; the rest is folded.
+const (
+	mostShownLines = 40
+	shownEnds      = 15
+)
+
+// Excerpt is a long text whose middle can be folded.
+type Excerpt struct {
+	Head, Middle, Tail string
+	// Lines is how many the middle has.
+	Lines int
+}
+
+// NewExcerpt folds the middle of a long text.
+func NewExcerpt(text string) Excerpt {
+	lines := strings.Split(text, "\n")
+	if len(lines) <= mostShownLines {
+		return Excerpt{Head: text}
+	}
+	middle := lines[shownEnds : len(lines)-shownEnds]
+	return Excerpt{
+		Head: strings.Join(lines[:shownEnds], "\n"), Middle: strings.Join(middle, "\n"), Tail: strings.Join(lines[len(lines)-shownEnds:], "\n"), Lines: len(middle),
+	}
+}
+
+// Body is what a failure came with, as text; of a run of another playbook the message says it all.
+func Body(failure *interpreter.ErrorObject) Excerpt {
+	if failure == nil || failure.Kind == interpreter.KindPlaybook {
+		return Excerpt{}
+	}
+	return NewExcerpt(bodyText(failure.Body.Data))
+}
+
+// Text is all of it.
+func (e Excerpt) Text() string {
+	return strings.Join(slices.DeleteFunc([]string{e.Head, e.Middle, e.Tail}, func(part string) bool { return part == "" }), "\n")
+}
+
+// ends are the first and the last lines of a text, within so many lines and bytes, with a line between them that says how
+// much was left out.
+func ends(text string, lines, size int) string {
+	all := strings.Split(text, "\n")
+	if len(all) <= lines && len(text) <= size {
+		return text
+	}
+	head, tail := []string{}, []string{}
+	taken := 0
+	for i, j := 0, len(all)-1; i <= j && len(head)+len(tail) < lines; {
+		fromEnd := len(tail) < len(head)
+		line := all[i]
+		if fromEnd {
+			line = all[j]
+		}
+		if taken += len(line) + 1; taken > size {
+			break
+		}
+		if fromEnd {
+			tail, j = append(tail, line), j-1
+		} else {
+			head, i = append(head, line), i+1
+		}
+	}
+	slices.Reverse(tail)
+	if len(head) == 0 { // of one long line
+		first, last := strings.ToValidUTF8(text[:size/2], ""), strings.ToValidUTF8(text[len(text)-size/2:], "")
+		return first + fmt.Sprintf("\n… %d bytes are not shown; --output json gives all that was kept …\n", len(text)-len(first)-len(last)) + last
+	}
+	left := len(all) - len(head) - len(tail)
+	between := fmt.Sprintf("… %s not shown; --output json gives all that was kept …", terminal.Count(left, "more line"))
+	return strings.Join(slices.Concat(head, []string{between}, tail), "\n")
+}

@@ -1,0 +1,56 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+func TestRowsText(t *testing.T) {
+	t.Parallel()
+	for want, totals := range map[string]interpreter.RowTotals{
+		"":                                     {},
+		"1,234,567 read":                       {Read: 1_234_567},
+		"3 written":                            {Written: 3, Inserted: 3},
+		"1,003 written (1,000 new, 3 changed)": {Written: 1003, Inserted: 1000, Updated: 3},
+		"20 read, 18 written, 3 deleted, 2 rejected, 1 discarded": {Read: 20, Written: 18, Deleted: 3, Rejected: 2, Discarded: 1},
+	} {
+		require.Equal(t, want, RowsText(totals))
+	}
+	require.Equal(t, []string{"", "0", "7 read", "1,005"}, []string{
+		ShortRows(nil), ShortRows(&interpreter.RowTotals{Rejected: 1}), ShortRows(&interpreter.RowTotals{Read: 7}),
+		ShortRows(&interpreter.RowTotals{Read: 7, Written: 1000, Deleted: 5}),
+	})
+}
+
+// TestStatusSaysWhatHappenedToRows: a step has its tables, and the run the sum where several steps have some.
+func TestStatusSaysWhatHappenedToRows(t *testing.T) {
+	t.Parallel()
+	table := func(name string, written int64) *interpreter.Rows {
+		return interpreter.TableRows{Table: name, Connection: "shop", RowTotals: interpreter.RowTotals{Written: written, Rejected: 1}}.Of()
+	}
+	read := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 20}}
+	load, both := read.Plus(table("orders", 18)), table("orders", 4).Plus(table("customers", 1))
+	status := &runs.Status{
+		At: time.Unix(0, 0), Rows: load.Plus(both),
+		Steps: []runs.Step{{Step: "load", Visit: 1, Rows: load}, {Step: "both", Visit: 1, Rows: both}, {Step: "none", Visit: 1}},
+	}
+	var shown strings.Builder
+	Status(&shown, status, terminal.Paper{Width: 80})
+	for _, want := range []string{
+		"load: 20 read; orders of shop: 18 written, 1 rejected\n", "both: 5 written, 2 rejected\n", "both: customers of shop: 1 written, 1 rejected\n",
+		"rows: 20 read, 23 written, 3 rejected\n",
+	} {
+		require.Contains(t, shown.String(), want)
+	}
+	status.Steps = status.Steps[:1]
+	shown.Reset()
+	Status(&shown, status, terminal.Paper{Width: 80})
+	require.NotContains(t, shown.String(), "rows: ")
+}

@@ -1,0 +1,66 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+)
+
+// EndedCounts counts runs that have ended, by how: Completed are those with a result, in part too.
+type EndedCounts struct{ Completed, Failed int }
+
+// CountEnded counts the runs that have ended since a time, in one call to the server.
+func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, error) {
+	var counts EndedCounts
+	counted, err := count(ctx, r, Filter{EndedSince: since}.query()+" GROUP BY ExecutionStatus")
+	if err != nil {
+		return counts, err
+	}
+	for _, group := range counted.GetGroups() {
+		var status string
+		if values := group.GetGroupValues(); len(values) != 1 || converter.GetDefaultDataConverter().FromPayload(values[0], &status) != nil {
+			continue
+		}
+		n := int(group.GetCount())
+		switch interpreter.RunStatus(status, "") {
+		case interpreter.Completed:
+			counts.Completed += n
+		case interpreter.Failed:
+			counts.Failed += n
+		}
+	}
+	return counts, nil
+}
+
+// Count counts the runs that a filter selects, in one call to the server. The error wraps ErrNoAttributes where the
+// filter names what the namespace does not know.
+func Count(ctx context.Context, r *Reader, filter Filter) (int, error) {
+	counted, err := count(ctx, r, filter.pageQuery())
+	if connect.InvalidArgument(err) {
+		return 0, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+	}
+	return int(counted.GetCount()), err
+}
+
+func count(ctx context.Context, r *Reader, query string) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	counted, err := r.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: r.Namespace, Query: query})
+	if err != nil {
+		return nil, fmt.Errorf("count runs: %w", err)
+	}
+	return counted, nil
+}
+
+// mostOpen bounds the open runs that OpenRuns lists.
+const mostOpen = 500
+
+// OpenRuns lists the open runs, the newest 500, in one call to the server; more says that there are others.
+func OpenRuns(ctx context.Context, r *Reader) (open []Found, more bool, err error) {
+	page, err := r.page(ctx, OwnRuns+" AND "+isOpen, mostOpen, nil)
+	return page.Runs, page.Next != nil, err
+}

@@ -1,0 +1,275 @@
+package playtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/statement"
+)
+
+const (
+	// databasePatience bounds making and dropping what a test has in PostgreSQL.
+	databasePatience = time.Minute
+	// databasePrefix begins the names of databases, roles and schemas of tests.
+	databasePrefix = "reprise_test_"
+	// dayOfName is the layout of the day in these names.
+	dayOfName = "20060102"
+)
+
+// leftBehind are queries for statements that drop what tests of another day have left behind, as they were killed. The day is in the names,
+// as the server does not know when a database was made.
+var leftBehind = []string{
+	"SELECT format('DROP DATABASE IF EXISTS %I WITH (FORCE)', datname) FROM pg_database WHERE datname::text ~ $1 AND substr(datname::text, length($2) + 1, 8) < $3",
+	"SELECT format('DROP SCHEMA IF EXISTS %I CASCADE', nspname) FROM pg_namespace WHERE nspname::text ~ $1 AND substr(nspname::text, length($2) + 1, 8) < $3",
+	"SELECT format('DROP ROLE IF EXISTS %I', rolname) FROM pg_roles WHERE rolname::text ~ $1 AND substr(rolname::text, length($2) + 1, 8) < $3",
+}
+
+// dropLeft drops what tests have left behind more than a day ago, as far as the role may. It is no error of a test that something is left.
+func dropLeft(ctx context.Context, conn *pgx.Conn) {
+	const day = 24 * time.Hour
+	for _, query := range leftBehind {
+		rows, err := conn.Query(ctx, query, "^"+databasePrefix+`[0-9]{8}_[a-z2-7]{12}$`, databasePrefix, time.Now().UTC().Add(-day).Format(dayOfName))
+		if err != nil {
+			continue
+		}
+		drops, _ := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, drop := range drops {
+			_, _ = conn.Exec(ctx, drop)
+		}
+	}
+}
+
+// bounds are what keeps a test from what others have on the server.
+type bounds int
+
+const (
+	// ownRole is a database with a role that has rights nowhere else.
+	ownRole bounds = iota
+	// ownDatabase is a database with the role of --postgres.
+	ownDatabase
+	// ownSchema is a schema of the database of --postgres.
+	ownSchema
+)
+
+// database is what a test has for itself in PostgreSQL.
+type database struct {
+	server string // URL of --postgres
+	name   string
+	url    string // that leads there
+	role   string // of --postgres
+	bounds bounds
+	undo   []string // statements that drop it, the last first
+}
+
+// newDatabase makes a database with a role of its own, as far as the role of the URL may, else a schema.
+func newDatabase(server string) (_ *database, err error) {
+	parsed, err := url.Parse(server)
+	if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
+		return nil, fmt.Errorf("--postgres must be a URL such as postgres://user:password@localhost/test")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), databasePatience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return nil, fmt.Errorf("the database of --postgres cannot be reached: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	d := &database{server: server, name: databasePrefix + time.Now().UTC().Format(dayOfName) + "_" + strings.ToLower(rand.Text()[:12])}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.drop())
+		}
+	}()
+	var super, makesDatabases, makesRoles bool
+	const rights = `SELECT current_user::text, rolsuper, rolsuper OR rolcreatedb, rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user`
+	if err := conn.QueryRow(ctx, rights).Scan(&d.role, &super, &makesDatabases, &makesRoles); err != nil {
+		return nil, fmt.Errorf("ask for the rights of the role of --postgres: %w", err)
+	}
+	dropLeft(ctx, conn)
+	if !makesDatabases {
+		return d, d.makeSchema(ctx, conn, parsed)
+	}
+	if makesRoles {
+		err := d.makeWithRole(ctx, conn, parsed)
+		if err == nil || super {
+			return d, err
+		}
+		if err := d.drop(); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.makeAlone(ctx, conn, parsed)
+}
+
+// makeWithRole makes a database that a role of its own owns.
+func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
+	d.bounds = ownRole
+	password := rand.Text()
+	for _, step := range [][2]string{
+		{fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", d.name, password), "DROP ROLE IF EXISTS " + d.name},
+		{fmt.Sprintf("GRANT %s TO CURRENT_USER", d.name), ""},
+		{fmt.Sprintf("CREATE DATABASE %s OWNER %s", d.name, d.name), "DROP DATABASE IF EXISTS " + d.name + " WITH (FORCE)"},
+	} {
+		if err := d.do(ctx, conn, step[0], step[1]); err != nil {
+			return err
+		}
+	}
+	d.url = d.leadTo(server, d.name, url.UserPassword(d.name, password), "")
+	err := d.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("the role %s of --postgres may do anything on its server, so each test has a role of its own, which has to log in by password "+
+			"from here: let pg_hba.conf allow that, or give the URL of a role that may create databases and is no superuser: %w", d.role, err)
+	}
+	return nil
+}
+
+// makeAlone makes a database that the role of the URL owns.
+func (d *database) makeAlone(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
+	d.bounds = ownDatabase
+	if err := d.do(ctx, conn, "CREATE DATABASE "+d.name, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
+		return err
+	}
+	d.url = d.leadTo(server, d.name, server.User, "")
+	return d.enter(ctx)
+}
+
+// makeSchema makes a schema in the database of the URL.
+func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.URL) error {
+	d.bounds = ownSchema
+	if err := d.do(ctx, conn, "CREATE SCHEMA "+d.name, "DROP SCHEMA IF EXISTS "+d.name+" CASCADE"); err != nil {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
+			return fmt.Errorf("the role %s of --postgres may make neither a database nor a schema for a test: let it do so with ALTER ROLE %s CREATEDB",
+				d.role, pgx.Identifier{d.role}.Sanitize())
+		}
+		return err
+	}
+	d.url = d.leadTo(server, conn.Config().Database, server.User, d.name)
+	return d.enter(ctx)
+}
+
+// leadTo is the URL of a database of the server, with the schema that unqualified names are of.
+func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, schema string) string {
+	there, query := *server, server.Query()
+	query.Del("search_path")
+	query.Del("database")
+	query.Del("dbname")
+	if user != server.User {
+		for _, word := range []string{"user", "password", "passfile", "options", "sslcert", "sslkey", "sslpassword"} {
+			query.Del(word)
+		}
+	}
+	if schema != "" {
+		query.Set("search_path", schema)
+	}
+	there.Path, there.RawPath, there.User, there.RawQuery = "/"+name, "", user, query.Encode()
+	return there.String()
+}
+
+// do makes something, and notes how it is dropped.
+func (d *database) do(ctx context.Context, conn *pgx.Conn, made, drop string) error {
+	if _, err := conn.Exec(ctx, made); err != nil {
+		return fmt.Errorf("make a place for the test in the server of --postgres: %w", err)
+	}
+	if drop != "" {
+		d.undo = append(d.undo, drop)
+	}
+	return nil
+}
+
+// enter finds out whether the URL leads to what was made: a pooler in between may keep to another database, or
+// to another schema.
+func (d *database) enter(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return fmt.Errorf("the place of the test in the server of --postgres cannot be reached: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var name string
+	var schemas []string
+	if err := conn.QueryRow(ctx, "SELECT current_database()::text, current_schemas(false)::text[]").Scan(&name, &schemas); err != nil {
+		return fmt.Errorf("look where the test is in the server of --postgres: %w", err)
+	}
+	if d.bounds == ownSchema {
+		name = strings.Join(schemas, ", ")
+	}
+	if name != d.name {
+		return fmt.Errorf("the test would be in %s, and not in %s that was made for it; let the URL lead to PostgreSQL itself and not to a pooler", name, d.name)
+	}
+	return nil
+}
+
+// drop drops what was made.
+func (d *database) drop() error {
+	if len(d.undo) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), databasePatience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, d.server)
+	if err != nil {
+		return fmt.Errorf("%s of the test is left in the server of --postgres, which cannot be reached: %w", d.name, err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var errs []error
+	for _, text := range slices.Backward(d.undo) {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			errs = append(errs, fmt.Errorf("%s of the test is left in the server of --postgres: %w", d.name, err))
+		}
+	}
+	d.undo = nil
+	return errors.Join(errs...)
+}
+
+// ofServer are the verbs of statements about what is the server's, and beyondDatabase what they are about then.
+var (
+	ofServer       = []string{"alter", "comment", "create", "do", "drop", "grant", "reassign", "reindex", "revoke", "security"}
+	beyondDatabase = regexp.MustCompile(`(?i)\b(database|group|owned|role|system|tablespace|user)\b`)
+)
+
+// confine refuses what could leave the place of the test.
+func (d *database) confine(in interpreter.ToolInput) error {
+	text, states := in.Fields[playbook.FieldStatement]
+	switch {
+	case d.bounds == ownRole:
+		return nil
+	case states && d.bounds == ownSchema:
+		return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, which a statement could leave: "+
+			"let the role create them with ALTER ROLE %s CREATEDB, or give the statement an answer in the test, such as {result: []}", in.Step, d.role, pgx.Identifier{d.role}.Sanitize())
+	case states:
+		written := expression.Text(text.Data)
+		parsed, _ := statement.Parse(written, statement.Postgres)
+		if slices.Contains(ofServer, parsed.Verb()) && beyondDatabase.MatchString(written) {
+			return tool.ConfigErrorf("step %q: the statement is about databases, roles or the server, and not about tables of the test's own database; "+
+				"give it an answer in the test, such as {result: []}", in.Step)
+		}
+		return nil
+	case d.bounds == ownDatabase:
+		return nil
+	}
+	tables, err := sqltool.Targets(in)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if len(table.Table) > 1 {
+			return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, and table %s is of another one: "+
+				"let the role create them with ALTER ROLE %s CREATEDB, or name the table without a schema", in.Step, d.role, table.Shown, pgx.Identifier{d.role}.Sanitize())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package scaffold
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Probe is the request of a line of curl that is sent once, for its answer to say how the API pages. It has what logs in, and
+// gets into no file.
+type Probe struct {
+	URL     string
+	Params  map[string]any
+	Headers map[string]any
+	address string // without what may be secret
+	known   *secrets.Masker
+}
+
+// Secrets are those of the request.
+func (p *Probe) Secrets() *secrets.Masker { return p.known }
+
+// String is the request without its parameters and headers.
+func (p *Probe) String() string { return "GET " + p.address }
+
+// ProbeOf reads the request of a line of curl as it is sent. lookup finds variables of the shell. The error says why the request cannot be
+// sent, and never a value of it.
+func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, error) {
+	var missing []string
+	d, err := readCurl(line, func(name string) string {
+		value, is := lookup(name)
+		if !is {
+			missing = append(missing, name)
+		}
+		return value
+	})
+	switch {
+	case len(missing) > 0:
+		return nil, fmt.Errorf("the line has $%s, which is not set", missing[0])
+	case err != nil:
+		return nil, err
+	case d.Method != "GET" || d.Body != nil || d.Form != nil || d.Text != "":
+		return nil, errors.New("only a GET without a body is sent, as anything else may change something")
+	case inPath.MatchString(d.Path) || asColon.MatchString(d.Path):
+		return nil, errors.New("the address has a place that is to be filled in; write a value there")
+	}
+	return d.probe()
+}
+
+func (d *Description) probe() (*Probe, error) {
+	parsed, err := url.Parse(d.Base)
+	if err != nil {
+		return nil, errors.New("the address cannot be read")
+	}
+	p := &Probe{Params: map[string]any{}, Headers: map[string]any{}}
+	for _, pair := range d.Params {
+		p.Params[pair.Name] = pair.Value
+	}
+	for _, header := range d.Headers {
+		p.Headers[header.Name] = header.Value
+	}
+	if user := parsed.User; user != nil {
+		password, _ := user.Password()
+		p.Headers["authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
+		parsed.User = nil
+	}
+	parsed.Path = d.Path
+	p.URL = parsed.String()
+	path := d.Path
+	d.hide() // learns what is secret in it
+	p.known, p.address = &d.known, d.known.Text(d.Base+path)
+	return p, nil
+}
+
+// Answered has the description page as the answer of a probe says. What the answer has stays out of the files: they get its names,
+// and values of the same kind.
+func (d *Description) Answered(p *Probe, body any, linked bool) {
+	d.Answer = &Response{Body: d.known.Value(p.known.Value(hidden(alike(body, "", false)))), Linked: linked}
+	d.probed = true
+	segments := strings.Split(strings.Trim(d.Path, "/"), "/")
+	if path, found := rowsOf(body, segments[len(segments)-1]); found {
+		list, _ := at(body, path).([]any)
+		d.rows = len(list)
+	}
+}
+
+var (
+	likeTime = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}[T ]`)
+	likeDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+)
+
+// alike is a value with others of the same kind in it. What leads to the next page stays, outside of rows.
+func alike(value any, name string, inRows bool) any {
+	switch of := value.(type) {
+	case map[string]any:
+		made := make(map[string]any, len(of))
+		for _, key := range playbook.SortedKeys(of) {
+			made[key] = alike(of[key], plain(key), inRows)
+		}
+		return made
+	case []any:
+		made := make([]any, 0, min(len(of), testRows))
+		for _, item := range of[:min(len(of), testRows)] {
+			made = append(made, alike(item, name, true))
+		}
+		return made
+	case string:
+		switch {
+		case !inRows && leads(name, of), of == "":
+			return of
+		case likeDate.MatchString(of):
+			return "2024-01-01"
+		case likeTime.MatchString(of):
+			return "2024-01-01T00:00:00Z"
+		}
+		return "text"
+	case int:
+		if !inRows {
+			return of
+		}
+		return 1
+	case bool, nil:
+		return of
+	}
+	return 1.5
+}
+
+// leads reports whether a text is about the next page, or about how far a job is.
+func leads(name, text string) bool {
+	return slices.Contains(urlMembers, name) || slices.Contains(markMembers, name) ||
+		slices.Contains([]string{"href", "url", "link", "uri"}, name) && strings.Contains(text, "/") ||
+		slices.Contains([]string{"status", "state"}, name) && slices.Contains(openStatuses, strings.ToLower(text))
+}
+
+// probed says what a probe leaves open: an answer of rows that says nothing of others. One with as many rows as were asked for is
+// hardly all there is.
+func (w *writer) probed() {
+	if !w.of.probed || !w.found.hasRows || w.paging.style != "" {
+		return
+	}
+	full, more := w.isFull(), w.saysMore()
+	if !full && !more {
+		w.made.Notes = append(w.made.Notes, fmt.Sprintf("a guess: the answer has %s and says nothing of further pages, so the playbook requests one page", terminal.Count(w.of.rows, "row")))
+		return
+	}
+	w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
+	w.found = newFinder(w.of)
+	w.paging = w.found.find()
+	says := "the answer says that there is more"
+	if !more {
+		says = fmt.Sprintf("the answer has as many rows as were asked for, %d", w.of.rows)
+	}
+	w.suppose(says + ", and not how to ask for it; the playbook counts rows in offset")
+}
+
+// isFull reports whether the answer of the probe has as many rows as were asked for.
+func (w *writer) isFull() bool {
+	_, size := w.found.param(guessedSizes)
+	return size != nil && w.of.rows > 0 && expression.Text(size) == strconv.Itoa(w.of.rows)
+}
+
+// saysMore reports whether the answer of the probe says that there is more than its rows.
+func (w *writer) saysMore() bool {
+	_, more := w.found.member(moreMembers, func(m answerMember) bool { return m.value == true })
+	_, total := w.found.member(totalMembers, func(m answerMember) bool { n, isNumber := m.value.(int); return isNumber && n > w.of.rows })
+	return more || total
+}

@@ -1,0 +1,50 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+)
+
+const (
+	// awayAfter is how long a page takes before the Temporal server is asked whether it is there, and awayWithin is how
+	// long it has for its answer.
+	awayAfter  = 800 * time.Millisecond
+	awayWithin = 700 * time.Millisecond
+)
+
+// away is what a page says whose server is away.
+func (s *Server) away() string {
+	return "the server of this page does not respond. Start it again with " + cmp.Or(s.StartedWith, "starter ui") + "."
+}
+
+// errAway is the page in place of one that needs the Temporal server, which is away.
+func (s *Server) errAway() *pageError {
+	return &pageError{http.StatusServiceUnavailable, "The Temporal server does not respond. " +
+		cmp.Or(s.TemporalAway, "Start it again; for a local one: starter dev.")}
+}
+
+// watched handles a request, and gives up once the Temporal server is found to be away: its client tries again for as long
+// as a page may take.
+func (s *Server) watched(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) error {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	err := s.errAway()
+	timer := time.AfterFunc(awayAfter, func() {
+		checking, stop := context.WithTimeout(ctx, awayWithin)
+		defer stop()
+		if _, failed := s.Client.CheckHealth(checking, &client.CheckHealthRequest{}); failed != nil && ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	defer timer.Stop()
+	handled := s.guarded(handle, w, r.WithContext(ctx), v)
+	if handled != nil && errors.Is(context.Cause(ctx), err) {
+		return err
+	}
+	return handled
+}

@@ -1,0 +1,330 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+)
+
+const (
+	// mostNeeds bounds the runs of one kind that need somebody and are listed.
+	mostNeeds = 5
+	// countsLast is how long counts of ended runs are shown before they are counted again.
+	countsLast = 5 * time.Second
+	// zoneCookie is the cookie with the time zone of a person who wants to see local times.
+	zoneCookie = "reprise_zone"
+)
+
+// The values of the filter "ended": since when a run has ended.
+const (
+	endedToday     = "today"
+	endedYesterday = "yesterday"
+)
+
+// nowLate is the value of the filter "now" for late runs, beside those of runs.Filter.
+const nowLate = "late"
+
+// overview is what the start page leads with: how many runs there are of each kind, and which of them need somebody.
+type overview struct {
+	Tiles []countTile
+	Zone  string // of the midnights
+	Needs []runRow
+	// Stopped are the task queues without a worker that responds.
+	Stopped []stoppedQueue
+	More    bool // there are more open runs than were read
+
+	open                        []runs.Found
+	failed                      []runs.Found
+	again                       map[string][]runs.Found
+	person, waiting, late, busy int
+	today, yesterday            runs.EndedCounts
+	calls                       int
+}
+
+// countTile is a count of runs. Its links show those runs.
+type countTile struct {
+	Name        string
+	Status      interpreter.Status // whose colour it has
+	Count       int
+	Path, When  string
+	Since       int
+	SincePath   string // "" for what is open
+	IsCurrent   bool
+	SinceActive bool
+}
+
+// stoppedQueue is a task queue with open runs and without a worker that responds.
+type stoppedQueue struct {
+	Name, Command string
+	Runs          int
+}
+
+// endedCounts remembers counts for a moment: every open page asks for them every few seconds. It is safe for concurrent
+// use.
+type endedCounts struct {
+	mu    sync.Mutex
+	known map[time.Time]endedCount
+}
+
+type endedCount struct {
+	runs.EndedCounts
+	at time.Time
+}
+
+// of counts the runs that have ended since a time; asked reports whether the server was asked.
+func (c *endedCounts) of(ctx context.Context, reader *runs.Reader, since, now time.Time) (counts runs.EndedCounts, asked bool, err error) {
+	c.mu.Lock()
+	known, found := c.known[since]
+	c.mu.Unlock()
+	if found && now.Sub(known.at) < countsLast {
+		return known.EndedCounts, false, nil
+	}
+	counts, err = runs.CountEnded(ctx, reader, since)
+	if err != nil {
+		return counts, true, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const most = 100 // times: two for each zone of those who look
+	if c.known == nil || len(c.known) >= most {
+		c.known = map[time.Time]endedCount{}
+	}
+	c.known[since] = endedCount{counts, now}
+	return counts, true, nil
+}
+
+// zoneOf is the time zone in which a person wants to see times beside UTC; UTC unless they do.
+func zoneOf(r *http.Request) *time.Location {
+	given, err := r.Cookie(zoneCookie)
+	if err != nil || len(given.Value) > 100 {
+		return time.UTC
+	}
+	name, err := url.QueryUnescape(given.Value)
+	if err != nil || name == "" || name == "Local" {
+		return time.UTC
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// midnights are the beginnings of a day and of the day before.
+func midnights(now time.Time, zone *time.Location) (today, yesterday time.Time) {
+	year, month, day := now.In(zone).Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, zone), time.Date(year, month, day-1, 0, 0, 0, 0, zone)
+}
+
+// overview reads what the start page leads with. needs says that the runs are listed which need somebody.
+func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview, error) {
+	zone := zoneOf(r)
+	o := &overview{Zone: zone.String()}
+	today, yesterday := midnights(now, zone)
+	var group errgroup.Group
+	var calls [4]int // of each of these
+	count := func(into *runs.EndedCounts, since time.Time, made *int) func() error {
+		return func() (err error) {
+			var asked bool
+			if *into, asked, err = s.ended.of(r.Context(), s.Runs, since, now); asked {
+				*made = 1
+			}
+			return err
+		}
+	}
+	group.Go(count(&o.today, today, &calls[0]))
+	group.Go(count(&o.yesterday, yesterday, &calls[1]))
+	group.Go(func() error { return s.countOpen(r.Context(), o, now, &calls[2]) })
+	if needs {
+		group.Go(func() error { return s.failedLately(r.Context(), o, yesterday, &calls[3]) })
+	}
+	err := group.Wait()
+	for _, made := range calls {
+		o.calls += made
+	}
+	o.tiles(r.URL.Query())
+	return o, err
+}
+
+// countOpen counts the open runs by what they do.
+func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, calls *int) error {
+	*calls = 1
+	var err error
+	if o.open, o.More, err = runs.OpenRuns(ctx, s.Runs); err != nil {
+		return err
+	}
+	for _, run := range o.open {
+		switch {
+		case run.NeedsPerson():
+			o.person++
+		case run.Status == interpreter.RetryPending || run.Status == interpreter.Queued:
+			o.waiting++
+		default:
+			o.busy++
+		}
+		if run.LateBy(now) > 0 {
+			o.late++
+		}
+	}
+	if !o.More {
+		return nil
+	}
+	for _, of := range []struct {
+		filter runs.Filter
+		into   *int
+	}{
+		{runs.Filter{NeedsPerson: true}, &o.person}, {runs.Filter{Doing: runs.DoingWait}, &o.waiting}, {runs.Filter{Doing: runs.DoingWork}, &o.busy},
+	} {
+		counted, err := runs.Count(ctx, s.Runs, of.filter)
+		*calls++
+		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
+			return err
+		}
+		*of.into = max(*of.into, counted)
+	}
+	return nil
+}
+
+// failedLately lists the runs that have failed since yesterday and were not run again.
+func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time, calls *int) error {
+	*calls = 1
+	page, err := s.Runs.Page(ctx, runs.Filter{Status: interpreter.Failed, EndedSince: since}, mostNeeds, nil)
+	if err != nil {
+		return err
+	}
+	o.failed = page.Runs
+	if slices.ContainsFunc(o.failed, func(run runs.Found) bool { return run.DeadLetters > 0 }) {
+		*calls++
+		o.again, err = s.Runs.Reprocesses(ctx, o.failed)
+	}
+	if errors.Is(err, runs.ErrNoAttributes) {
+		return nil
+	}
+	return err
+}
+
+// tiles are the counts, each of which is a link that filters.
+func (o *overview) tiles(query url.Values) {
+	since := "since midnight"
+	if o.Zone == time.UTC.String() {
+		since = "since midnight UTC"
+	}
+	closed := func(name string, status interpreter.Status, today, yesterday int) countTile {
+		path := func(ended string) string {
+			return "/?" + url.Values{"status": {string(status)}, "ended": {ended}}.Encode()
+		}
+		tile := countTile{
+			Name: name, Status: status, Count: today, Path: path(endedToday), When: since, Since: yesterday, SincePath: path(endedYesterday),
+		}
+		if query.Get("status") == string(status) {
+			tile.IsCurrent, tile.SinceActive = query.Get("ended") == endedToday, query.Get("ended") == endedYesterday
+		}
+		return tile
+	}
+	open := func(name string, status interpreter.Status, count int, key, value string) countTile {
+		return countTile{Name: name, Status: status, Count: count, Path: "/?" + url.Values{key: {value}}.Encode(), When: "now", IsCurrent: query.Get(key) == value}
+	}
+	o.Tiles = []countTile{
+		closed("Failed", interpreter.Failed, o.today.Failed, o.yesterday.Failed),
+		open("Need a person", interpreter.Awaiting, o.person, "person", "1"),
+		open("Late", interpreter.Partial, o.late, "now", nowLate),
+		open("Waiting", interpreter.RetryPending, o.waiting, "now", runs.DoingWait),
+		open("Running", interpreter.Running, o.busy, "now", runs.DoingWork),
+		closed("Completed", interpreter.Completed, o.today.Completed, o.yesterday.Completed),
+	}
+}
+
+// lateRuns are the open runs that take longer than expected, the latest first.
+func (o *overview) lateRuns(now time.Time) []runs.Found {
+	late := lists.Filter(o.open, func(run runs.Found) bool { return run.LateBy(now) > 0 })
+	slices.SortStableFunc(late, func(x, y runs.Found) int { return cmp.Compare(y.LateBy(now), x.LateBy(now)) })
+	return late
+}
+
+// needing are the runs that need somebody, each once: those that failed, those that wait for a person, those that are late.
+func (o *overview) needing(now time.Time) []runs.Found {
+	var all []runs.Found
+	add := func(list []runs.Found) {
+		added := 0
+		for _, run := range list {
+			if !contains(all, run) && added < mostNeeds {
+				all, added = append(all, run), added+1
+			}
+		}
+	}
+	add(lists.Filter(o.failed, func(run runs.Found) bool {
+		return !slices.ContainsFunc(o.again[run.WorkflowID], func(other runs.Found) bool {
+			return other.Status != interpreter.Failed && other.Status != interpreter.Cancelled
+		})
+	}))
+	add(lists.Filter(o.open, runs.Found.NeedsPerson))
+	add(o.lateRuns(now))
+	return all
+}
+
+// contains reports whether a list has a run.
+func contains(list []runs.Found, run runs.Found) bool {
+	return slices.ContainsFunc(list, func(other runs.Found) bool { return other.LastRunID() == run.LastRunID() })
+}
+
+// need describes the runs that need somebody, with what to do next.
+func (s *Server) need(rows []runRow, person Person) []runRow {
+	return lists.Map(rows, func(row runRow) runRow {
+		confirm := func(name, command string) {
+			query := url.Values{"command": {command}, "run": {row.Run.LastRunID()}}
+			row.Next = append(row.Next, link{name, runPath(row.Run.WorkflowID) + "/confirm?" + query.Encode()})
+		}
+		switch {
+		case row.Run.Ended() && row.Run.DeadLetters > 0 && row.Run.Origin == "" && s.Reprocess != nil && person.Operator:
+			confirm("Run failed iterations again…", reprocess)
+		case row.Run.Ended() && row.Run.Origin == "" && s.Again != nil && person.Operator:
+			confirm("Run again…", runAgain)
+		case row.Run.Ended():
+		case row.Status == interpreter.Awaiting:
+			row.Next = append(row.Next, link{"Answer", "/inbox?" + url.Values{"run": {row.Run.WorkflowID}}.Encode()})
+		case row.Status == interpreter.Paused && person.Operator:
+			row.Next = append(row.Next, link{"Resume or cancel", row.Path})
+		case row.Status == interpreter.RetryPending && row.Run.NextRetryAt.IsZero() && person.Operator:
+			row.Next = append(row.Next, link{"Retry or skip", row.Path})
+		default:
+			row.Next = append(row.Next, link{"See what it does", row.Path})
+		}
+		return row
+	})
+}
+
+// stopped are the task queues of runs whose workers do not respond.
+func (o *overview) stopped(rows []runRow) []stoppedQueue {
+	var all []stoppedQueue
+	for _, row := range rows {
+		queue := row.Run.TaskQueue
+		if !row.NoWorker || slices.ContainsFunc(all, func(other stoppedQueue) bool { return other.Name == queue }) {
+			continue
+		}
+		of := lists.Filter(o.open, func(run runs.Found) bool { return run.TaskQueue == queue })
+		all = append(all, stoppedQueue{Name: queue, Command: render.StartWorker(queue, ""), Runs: max(1, len(of))})
+	}
+	return all
+}
+
+// lateText is by how much a run is late, "" for one that is not.
+func lateText(run runs.Found, now time.Time) string {
+	by := run.LateBy(now)
+	if by == 0 || run.Ended() {
+		return ""
+	}
+	return "late by " + terminal.Duration(by.Round(time.Second)) + ": expected within " + terminal.Duration(run.Expect)
+}

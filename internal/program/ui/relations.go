@@ -1,0 +1,72 @@
+package ui
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// relation is a way from a run to something else.
+type relation struct {
+	Word, Name, Path string
+	Status           interpreter.Status // of a run, "" where it is not known
+}
+
+// ofChild is the workflow ID of a run that a step, or an iteration of one, of another run has started.
+var ofChild = regexp.MustCompile(`^(.+)/([^/]+)#\d+(?:/(\d+))?!\d+$`)
+
+// relations are the ways from a run to others, to its schedule and to its playbook.
+func (s *Server) relations(ctx context.Context, status *runs.Status) []relation {
+	run := status.Found
+	var all []relation
+	toRun := func(word, id string, status interpreter.Status) {
+		all = append(all, relation{Word: word, Name: id, Path: runPath(id), Status: status})
+	}
+	if parent := ofChild.FindStringSubmatch(run.WorkflowID); parent != nil && run.IsChild() {
+		step := "Started by step " + parent[2]
+		if parent[3] != "" {
+			step += ", iteration " + parent[3]
+		}
+		toRun(step+", of", parent[1], "")
+	}
+	for _, parent := range status.HeldByParents {
+		toRun("Held by", parent.Run, "")
+	}
+	if run.Origin != "" {
+		toRun("Runs failed iterations again of", run.Origin, "")
+	}
+	if status.Queue != nil {
+		for _, holder := range status.Queue.Holders {
+			toRun("Waits for", holder, "")
+		}
+	}
+	if origin := run.WorkflowID; run.Ended() && (run.DeadLetters > 0 || run.Origin != "") {
+		if run.Origin != "" {
+			origin = run.Origin
+		}
+		again, _ := s.Runs.Reprocesses(ctx, []runs.Found{{WorkflowID: origin}}) // without it these are not shown
+		for _, other := range again[origin] {
+			if other.WorkflowID != run.WorkflowID {
+				toRun("Run again by", other.WorkflowID, other.Status)
+			}
+		}
+	}
+	if run.Schedule != "" {
+		word := "Started by the schedule"
+		if run.Started.By != "" {
+			word = "Triggered by " + terminal.Shorten(run.Started.By, 60) + " in the schedule"
+		}
+		all = append(all, relation{Word: word, Name: run.Schedule, Path: "/schedules?" + url.Values{"id": {run.Schedule}}.Encode()})
+	}
+	if run.Playbook != "" {
+		all = append(all, relation{Word: "Other runs of", Name: run.Playbook, Path: "/?" + url.Values{"playbook": {run.Playbook}}.Encode()})
+		if s.Library != nil && s.Library.Has(run.Playbook) {
+			all = append(all, relation{Word: "Playbook", Name: run.Playbook, Path: bookPath(run.Playbook)})
+		}
+	}
+	return all
+}

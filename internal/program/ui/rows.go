@@ -1,0 +1,176 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// rowsView is what a run, or a step, did to data.
+type rowsView struct {
+	Text   string
+	Tables []tableView
+	Marks  []string // watermarks of steps, before and after
+}
+
+// tableView is a table, with its numbers as texts; "" for zero.
+type tableView struct {
+	Name, Connection                               string
+	Written, New, Changed, Deleted, Rejected, Left string
+}
+
+// newRowsView is nil where nothing was counted and no step keeps a state.
+func newRowsView(rows *interpreter.Rows, steps []runs.Step) *rowsView {
+	view := &rowsView{Text: render.RowsText(rows.Totals()), Marks: marksOf(steps)}
+	if rows != nil {
+		for _, table := range rows.Tables {
+			view.Tables = append(view.Tables, newTableView(table))
+		}
+		if rows.Others != nil {
+			view.Tables = append(view.Tables, newTableView(interpreter.TableRows{Table: render.OtherTables, RowTotals: *rows.Others}))
+		}
+	}
+	if view.Text == "" && len(view.Marks) == 0 {
+		return nil
+	}
+	return view
+}
+
+func newTableView(table interpreter.TableRows) tableView {
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return humanize.Comma(n)
+	}
+	return tableView{
+		Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection), Written: number(table.Written), New: number(table.Inserted),
+		Changed: number(table.Updated), Deleted: number(table.Deleted), Rejected: number(table.Rejected), Left: number(table.Discarded),
+	}
+}
+
+// mostMark is how much of a watermark is shown, in characters.
+const mostMark = 60
+
+// marksOf says where the watermarks of steps were, where they are, and how old that is.
+func marksOf(steps []runs.Step) (marks []string) {
+	text := func(value expression.Value) string {
+		if value.Data == nil {
+			return "the beginning"
+		}
+		return terminal.Shorten(expression.Text(value.Data), mostMark)
+	}
+	for _, step := range steps {
+		read := step.Incremental
+		if read == nil || read.States > 1 {
+			continue
+		}
+		before := read.From
+		if read.Before.Data != nil {
+			before = read.Before
+		}
+		mark := fmt.Sprintf("%s: watermark %s", step.Step, text(read.Watermark))
+		if from := text(before); from != text(read.Watermark) {
+			mark = fmt.Sprintf("%s: watermark from %s to %s", step.Step, from, text(read.Watermark))
+		}
+		if read.Behind != nil {
+			mark += ", " + render.BehindText(read.Type, *read.Behind) + " behind"
+		}
+		marks = append(marks, mark)
+	}
+	return marks
+}
+
+// barsView are the last runs of a playbook as bars, the oldest one first.
+type barsView struct {
+	Bars    []runBar
+	Width   int
+	HasRows bool
+}
+
+// runBar is a run: how long it took, and how many rows it wrote, each as a share of the largest.
+type runBar struct {
+	Path, Title    string
+	Status         interpreter.Status
+	X              int
+	TimeY, Time    int
+	RowsY, Written int
+}
+
+// Sizes of bars, in units of the drawing.
+const (
+	barStep  = 10
+	barHigh  = 40
+	mostBars = 30
+)
+
+// newBars draws runs, of which the first is the newest; nil for fewer than two.
+func newBars(list []runs.Found, now time.Time) *barsView {
+	list = list[:min(len(list), mostBars)]
+	if len(list) < 2 {
+		return nil
+	}
+	took := func(run runs.Found) time.Duration { return cmp.Or(run.EndedAt, now).Sub(run.StartedAt) }
+	wrote := func(run runs.Found) int64 {
+		if run.Rows == nil {
+			return 0
+		}
+		return run.Rows.Changes()
+	}
+	var longest time.Duration
+	var largest int64
+	for _, run := range list {
+		longest, largest = max(longest, took(run)), max(largest, wrote(run))
+	}
+	view := &barsView{Width: barStep * len(list), HasRows: largest > 0}
+	for i := len(list) - 1; i >= 0; i-- {
+		run := list[i]
+		bar := runBar{Path: runPath(run.WorkflowID), Status: run.Status, X: barStep * (len(list) - 1 - i)}
+		bar.Time = heightOf(took(run).Seconds(), longest.Seconds())
+		bar.TimeY = barHigh - bar.Time
+		if n := wrote(run); n > 0 {
+			bar.Written = heightOf(float64(n), float64(largest))
+		}
+		bar.RowsY = 2*barHigh - bar.Written
+		parts := []string{run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"), run.Status.Word(), terminal.Duration(took(run))}
+		if run.Rows != nil {
+			parts = append(parts, render.RowsText(*run.Rows))
+		}
+		bar.Title = strings.Join(parts, ", ")
+		view.Bars = append(view.Bars, bar)
+	}
+	return view
+}
+
+// heightOf is the height of a bar, at least 2 units.
+func heightOf(value, largest float64) int {
+	if largest <= 0 {
+		return 2
+	}
+	return max(2, int(value/largest*(barHigh-2)))
+}
+
+// lastRows is what the last run of some that has ended with a result did to data, nil where none has said it.
+func (s *Server) lastRows(ctx context.Context, list []runs.Found, now time.Time) (*rowsView, string) {
+	for _, run := range list {
+		if !run.Ended() || run.Rows == nil {
+			continue
+		}
+		status, err := s.status(ctx, run, now)
+		if err != nil {
+			return nil, ""
+		}
+		return newRowsView(status.Rows, status.Steps), runPath(run.WorkflowID)
+	}
+	return nil, ""
+}

@@ -1,0 +1,63 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// TestRowsOfARun: a table has its figures in words of their own, with the watermark before and after.
+func TestRowsOfARun(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, newRowsView(nil, nil))
+	behind := 7200.0
+	rows := interpreter.TableRows{Table: "<b>orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Rejected: 2}}.Of().
+		Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}})
+	view := newRowsView(rows, []runs.Step{{Step: "load", Incremental: &runs.IncrementalStatus{
+		StateRecord: interpreter.StateRecord{Type: "time", Before: expression.Of("2026-01-01T00:00:00Z"), Watermark: expression.Of("2026-01-02T00:00:00Z")}, Behind: &behind,
+	}}})
+	require.Equal(t, "1,236 read, 1,234 written, 2 rejected", view.Text)
+	var page strings.Builder
+	require.NoError(t, templates["run"].ExecuteTemplate(&page, "rows", view))
+	for _, want := range []string{"&lt;b&gt;orders", `<td data-label="Written" class="n">1,234</td>`, "watermark from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, "} {
+		require.Contains(t, page.String(), want)
+	}
+}
+
+// TestBarsOfRuns: the last runs are drawn on the server, each a link with its figures in words.
+func TestBarsOfRuns(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	require.Nil(t, newBars(nil, now))
+	var list []runs.Found
+	for i := range 40 {
+		began := now.Add(-time.Duration(i) * time.Hour)
+		run := runs.Found{WorkflowID: "run/" + string(rune('a'+i%26)), Status: interpreter.Completed, StartedAt: began, EndedAt: began.Add(time.Duration(i+1) * time.Minute)}
+		if i%2 == 0 {
+			run.Rows = &interpreter.RowTotals{Read: 9, Written: int64(100 * i)}
+		}
+		list = append(list, run)
+	}
+	list[3].EndedAt = time.Time{}
+	bars := newBars(list, now)
+	require.Len(t, bars.Bars, mostBars)
+	require.True(t, bars.HasRows)
+	newest, oldest := bars.Bars[mostBars-1], bars.Bars[0]
+	require.Less(t, newest.Time, oldest.Time)
+	require.Equal(t, "2026-01-02 00:00 UTC, "+interpreter.Completed.Word()+", 1m00s, 9 read", newest.Title)
+	for _, bar := range bars.Bars {
+		require.GreaterOrEqual(t, bar.TimeY, 0)
+		require.LessOrEqual(t, bar.RowsY+bar.Written, 2*barHigh)
+		require.GreaterOrEqual(t, bar.RowsY, barHigh)
+	}
+	var page strings.Builder
+	require.NoError(t, templates["playbook"].ExecuteTemplate(&page, "bars", bars))
+	require.Equal(t, mostBars, strings.Count(page.String(), "<a href="))
+	require.NotContains(t, page.String(), "style=")
+}

@@ -1,0 +1,98 @@
+// Command recording makes an animated drawing of what a terminal showed, for the README. It reads the two files
+// that script --log-out OUT --log-timing TIME writes, and prints SVG.
+//
+// Long pauses are shortened, and the whole is stretched or squeezed to ten seconds, the last of which show the
+// end. It loops; where people want less motion, it shows the end only.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The film, in seconds.
+const (
+	longestPause = 0.7
+	playing      = 7.0
+	holding      = 3.0
+)
+
+var errArguments = errors.New("name the output and the timing that script has written")
+
+func main() {
+	if err := convert(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "recording:", err)
+		os.Exit(1)
+	}
+}
+
+func convert(args []string) error {
+	if len(args) != 2 {
+		return errArguments
+	}
+	output, err := os.ReadFile(args[0])
+	if err != nil {
+		return fmt.Errorf("read the output: %w", err)
+	}
+	timing, err := os.ReadFile(args[1])
+	if err != nil {
+		return fmt.Errorf("read the timing: %w", err)
+	}
+	frames, err := play(body(output), string(timing))
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.WriteString(draw(frames))
+	return err
+}
+
+// body is the output without the line that script writes before it.
+func body(output []byte) []byte {
+	if first, rest, found := bytes.Cut(output, []byte("\n")); found && bytes.HasPrefix(first, []byte("Script started")) {
+		return rest
+	}
+	return output
+}
+
+// frame is a screen, and when it is first seen.
+type frame struct {
+	at    float64
+	title string
+	lines []string // as SVG, without trailing empty ones
+}
+
+// play feeds a terminal as the timing says, and keeps each different screen.
+func play(output []byte, timing string) ([]frame, error) {
+	screen, at := &terminal{}, 0.0
+	frames := []frame{{lines: []string{}}}
+	for _, line := range strings.Split(strings.TrimSpace(timing), "\n") {
+		delay, size, _ := strings.Cut(strings.TrimSpace(line), " ")
+		pause, err := strconv.ParseFloat(delay, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the timing %q: %w", line, err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(size))
+		if err != nil {
+			return nil, fmt.Errorf("read the timing %q: %w", line, err)
+		}
+		n = min(n, len(output))
+		at += min(pause, longestPause)
+		screen.write(string(output[:n]))
+		output = output[n:]
+		// Screens that nobody would see by themselves are one.
+		const together = 0.04
+		if last := &frames[len(frames)-1]; at-last.at < together {
+			last.title, last.lines = screen.title, screen.svg()
+			continue
+		}
+		frames = append(frames, frame{at: at, title: screen.title, lines: screen.svg()})
+	}
+	for i := range frames {
+		frames[i].at *= playing / max(at, 1)
+	}
+	return frames, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Size of the terminal: longer lines wrap, and older ones scroll out of it.
+const (
+	rows    = 32
+	columns = 100
+)
+
+// cell is a character with its style: the classes of its SVG.
+type cell struct {
+	text  rune
+	style string
+}
+
+// terminal is as much of one as the output of starter needs: lines, colours, moving up and erasing below.
+type terminal struct {
+	title string
+	rest  string // of the output before, the beginning of what is not complete yet
+	lines [][]cell
+	row   int
+	col   int
+	style string
+}
+
+// control is a control sequence, a title, or a character.
+var control = regexp.MustCompile(`(?s)\x1b\[([0-9;?]*)([A-Za-z])|\x1b\]0;([^\x07]*)\x07|.`)
+
+// incomplete is the beginning of a control sequence or of a character at the end of a text.
+var incomplete = regexp.MustCompile(`\x1b(?:\[[0-9;?]*|\][^\x07]*)?$`)
+
+// whole parts a text before what is not complete at its end.
+func whole(text string) (first, rest string) {
+	if at := incomplete.FindStringIndex(text); at != nil {
+		return text[:at[0]], text[at[0]:]
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if start := len(text) - n; utf8.RuneStart(text[start]) {
+			if !utf8.FullRuneInString(text[start:]) {
+				return text[:start], text[start:]
+			}
+			break
+		}
+	}
+	return text, ""
+}
+
+func (t *terminal) write(text string) {
+	text, t.rest = whole(t.rest + text)
+	for _, match := range control.FindAllStringSubmatch(text, -1) {
+		switch {
+		case match[2] != "":
+			t.obey(match[2], match[1])
+		case strings.HasPrefix(match[0], "\x1b]"):
+			t.title = match[3]
+		case match[0] == "\r":
+			t.col = 0
+		case match[0] == "\n":
+			t.row++
+		case match[0] == "\b":
+			t.col = max(0, t.col-1)
+		default:
+			t.put([]rune(match[0])[0])
+		}
+	}
+}
+
+// obey carries out a control sequence.
+func (t *terminal) obey(command, argument string) {
+	n, err := strconv.Atoi(argument)
+	if err != nil || n == 0 {
+		n = 1
+	}
+	switch command {
+	case "A":
+		t.row = max(0, t.row-n)
+	case "J": // erases what is below
+		t.reach()
+		t.lines = t.lines[:t.row+1]
+		t.lines[t.row] = t.lines[t.row][:min(t.col, len(t.lines[t.row]))]
+	case "K":
+		t.reach()
+		t.lines[t.row] = t.lines[t.row][:min(t.col, len(t.lines[t.row]))]
+	case "m":
+		t.style = styleOf(argument)
+	}
+}
+
+// styles are the classes of the codes for graphics.
+var styles = map[string]string{"1": "b", "2": "d", "31": "r", "32": "g", "33": "y", "34": "l", "36": "c"}
+
+func styleOf(codes string) string {
+	var classes []string
+	for _, code := range strings.Split(codes, ";") {
+		if class := styles[code]; class != "" {
+			classes = append(classes, class)
+		}
+	}
+	return strings.Join(classes, " ")
+}
+
+// reach makes the lines up to the cursor.
+func (t *terminal) reach() {
+	for len(t.lines) <= t.row {
+		t.lines = append(t.lines, nil)
+	}
+}
+
+func (t *terminal) put(char rune) {
+	if t.col == columns {
+		t.row, t.col = t.row+1, 0
+	}
+	t.reach()
+	line := t.lines[t.row]
+	for len(line) <= t.col {
+		line = append(line, cell{text: ' '})
+	}
+	line[t.col] = cell{char, t.style}
+	t.lines[t.row] = line
+	t.col++
+}
+
+// svg is the lines that are on the screen now.
+func (t *terminal) svg() []string {
+	seen := t.lines[max(0, len(t.lines)-rows):]
+	all := make([]string, len(seen))
+	for i, line := range seen {
+		all[i] = spans(line)
+	}
+	for len(all) > 0 && all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// spans is a line as SVG: a span for each style.
+func spans(line []cell) string {
+	var b strings.Builder
+	for i := 0; i < len(line); {
+		end := i
+		var text strings.Builder
+		for end < len(line) && line[end].style == line[i].style {
+			text.WriteRune(line[end].text)
+			end++
+		}
+		escaped := html.EscapeString(text.String())
+		if style := line[i].style; style != "" {
+			escaped = `<tspan class="` + style + `">` + escaped + `</tspan>`
+		}
+		b.WriteString(escaped)
+		i = end
+	}
+	return strings.TrimRight(b.String(), " ")
+}

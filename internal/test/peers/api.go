@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	rowsOfAPage      = 100
+	pagesOfAnElement = 4
+)
+
+// job is what is loaded: pages of one list, or where there are elements the pages of each.
+type job struct {
+	elements, pages int
+}
+
+func (j job) String() string {
+	if j.elements == 0 {
+		return fmt.Sprintf("%d pages of %d rows of 12 columns", j.pages, rowsOfAPage)
+	}
+	return fmt.Sprintf("%d elements of %d pages of %d rows of 12 columns", j.elements, j.pages, rowsOfAPage)
+}
+
+// requests is how many it takes to read all of the job once.
+func (j job) requests() int { return max(1, j.elements) * j.pages }
+
+// rows is how many rows the table has in the end.
+func (j job) rows() int { return j.requests() * rowsOfAPage }
+
+// row is one of the API.
+type row struct {
+	ID       int64     `json:"id"`
+	Name     string    `json:"name"`
+	Email    string    `json:"email"`
+	Amount   float64   `json:"amount"`
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Active   bool      `json:"active"`
+	Score    float64   `json:"score"`
+	Region   string    `json:"region"`
+	Quantity int64     `json:"quantity"`
+	Day      string    `json:"day"`
+	Comment  string    `json:"comment"`
+}
+
+// page is an answer of the API.
+type page struct {
+	Rows    []row `json:"rows"`
+	Page    int   `json:"page"`
+	HasMore bool  `json:"has_more"`
+}
+
+// createTable makes the table that all ways write to.
+const createTable = `CREATE TABLE loaded (id bigint PRIMARY KEY, name text, email text, amount numeric, created timestamptz,
+	updated timestamptz, active boolean, score double precision, region text, quantity integer, day date, comment text)`
+
+func newRow(id int64) row {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(id) * time.Minute)
+	return row{
+		ID: id, Name: fmt.Sprintf("customer %d", id), Email: fmt.Sprintf("customer-%d@example.com", id), Amount: float64(id%100_000) / 4,
+		Created: at, Updated: at.Add(time.Hour), Active: id%3 == 0, Score: float64(id) / 7, Region: []string{"north", "east", "south"}[id%3],
+		Quantity: id % 50, Day: at.Format(time.DateOnly), Comment: "left at the door, to be called for",
+	}
+}
+
+// api answers pages: /rows?page=1, and /elements/N/rows?page=1 for an element.
+type api struct {
+	url    string
+	server *http.Server
+	asked  atomic.Int64 // how many requests came
+	// pages is how many pages a list has.
+	pages atomic.Int64
+	// reached is called with the number of each request.
+	reached atomic.Pointer[func(int64)]
+}
+
+func newAPI(ctx context.Context) (*api, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a port for the API: %w", err)
+	}
+	a := &api{url: "http://" + listener.Addr().String()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /rows", func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, 0) })
+	mux.HandleFunc("GET /elements/{element}/rows", func(w http.ResponseWriter, r *http.Request) {
+		element, err := strconv.Atoi(r.PathValue("element"))
+		if err != nil {
+			http.Error(w, "an element is a number", http.StatusBadRequest)
+			return
+		}
+		a.answer(w, r, element)
+	})
+	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = a.server.Serve(listener) }()
+	return a, nil
+}
+
+func (a *api) close() { _ = a.server.Close() }
+
+func (a *api) answer(w http.ResponseWriter, r *http.Request, element int) {
+	number, err := strconv.Atoi(r.FormValue("page"))
+	pages := int(a.pages.Load())
+	if err != nil || number < 1 || number > pages {
+		http.Error(w, "there is no such page", http.StatusNotFound)
+		return
+	}
+	n := a.asked.Add(1)
+	if reached := a.reached.Load(); reached != nil {
+		(*reached)(n)
+	}
+	first := int64(element*pages+number-1) * rowsOfAPage
+	answer := page{Page: number, HasMore: number < pages, Rows: make([]row, rowsOfAPage)}
+	for i := range answer.Rows {
+		answer.Rows[i] = newRow(first + int64(i))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// peer is a way to load the rows of a job.
+type peer interface {
+	name() string
+	// prepare starts what runs before anybody asks for the job, such as a worker.
+	prepare(ctx context.Context, w *world, j job) (*processes, error)
+	// load does the job: it returns when it is done, or has failed.
+	load(ctx context.Context, w *world, j job, of *processes) error
+}
+
+// figures are what a pass came to.
+type figures struct {
+	took, cpu time.Duration
+	memory    int64 // bytes
+	written   int   // rows of the table that are as they should be
+	asked     int64 // requests
+	byHand    bool  // somebody had to start the job again after the SIGKILL
+}
+
+func (f figures) rows(j job) string {
+	if f.written != j.rows() {
+		return fmt.Sprintf("%d WRONG", f.written)
+	}
+	return fmt.Sprint(f.written)
+}
+
+// afterKill says what a SIGKILL in the middle cost.
+func (f figures) afterKill(j job) string {
+	who := "continues by itself"
+	if f.byHand {
+		who = "started again by hand"
+	}
+	return fmt.Sprintf("%s, %d of %d pages fetched again, %s rows", who, f.asked-int64(j.requests()), j.requests(), f.rows(j))
+}
+
+// measure has a peer do a job, with a SIGKILL when half of the pages were asked for.
+func measure(ctx context.Context, w *world, p peer, j job, killed bool) (f figures, err error) {
+	if err := execute(ctx, w.database.URL, "DROP TABLE IF EXISTS loaded", createTable); err != nil {
+		return f, err
+	}
+	w.api.pages.Store(int64(j.pages))
+	running, err := p.prepare(ctx, w, j)
+	if err != nil {
+		return f, err
+	}
+	defer func() { f.cpu, f.memory = running.stop() }()
+	half := make(chan struct{})
+	middle := func(n int64) {
+		if n == int64(j.requests()/2) {
+			close(half)
+		}
+	}
+	w.api.asked.Store(0)
+	w.api.reached.Store(&middle)
+	defer w.api.reached.Store(nil)
+	began := time.Now()
+	loaded := make(chan error, 1)
+	go func() { loaded <- p.load(ctx, w, j, running) }()
+	if killed {
+		select {
+		case <-half:
+		case err := <-loaded:
+			return f, fmt.Errorf("it ended before its middle: %w", err)
+		}
+		if f.byHand, err = running.kill(ctx); err != nil {
+			return f, err
+		}
+		if f.byHand {
+			if err := <-loaded; err == nil {
+				return f, errors.New("it has done the job in spite of the SIGKILL")
+			}
+			go func() { loaded <- p.load(ctx, w, j, running) }()
+		}
+	}
+	if err := <-loaded; err != nil {
+		return f, err
+	}
+	f.took, f.asked = time.Since(began), w.api.asked.Load()
+	f.written, err = countRight(ctx, w.database.URL)
+	return f, err
+}
+
+// execute executes statements.
+func execute(ctx context.Context, url string, statements ...string) error {
+	db, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer func() { _ = db.Close(ctx) }()
+	for _, statement := range statements {
+		if _, err := db.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("execute %q: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// countRight counts the rows that are what the API has for their ID.
+func countRight(ctx context.Context, url string) (right int, err error) {
+	db, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer func() { _ = db.Close(ctx) }()
+	rows, err := db.Query(ctx, "SELECT id, name, email, amount::float8, created, updated, active, score, region, quantity, day::text, comment FROM loaded")
+	if err != nil {
+		return 0, fmt.Errorf("read the table: %w", err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return 0, fmt.Errorf("read the table: %w", err)
+	}
+	for _, r := range got {
+		r.Created, r.Updated = r.Created.UTC(), r.Updated.UTC()
+		if r == newRow(r.ID) {
+			right++
+		}
+	}
+	return right, nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"reprise/internal/base/childproc"
+)
+
+// stopGrace is how long a worker has to end by itself.
+const stopGrace = 30 * time.Second
+
+func start(ctx context.Context, dir string, env []string, program string, args ...string) (*childproc.Process, error) {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	return childproc.Start(cmd)
+}
+
+// wait waits until a process has ended. It is an error if that was not well.
+func wait(ctx context.Context, p *childproc.Process) error {
+	select {
+	case <-p.Exited:
+	case <-ctx.Done():
+		p.Kill()
+		return context.Cause(ctx)
+	}
+	if !p.Cmd.ProcessState.Success() {
+		return endedBadly(p)
+	}
+	return nil
+}
+
+func endedBadly(p *childproc.Process) error {
+	return fmt.Errorf("%s: %s\n%s", p.Cmd.Path, p.Cmd.ProcessState, p.Output)
+}
+
+// says waits until the output of a process has a text.
+func says(ctx context.Context, p *childproc.Process, text string) error {
+	for !strings.Contains(p.Output.String(), text) {
+		select {
+		case <-p.Exited:
+			return endedBadly(p)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// used is the processor time that a process took, and the peak of its memory in bytes, once it has ended.
+func used(p *childproc.Process) (cpu time.Duration, memory int64) {
+	state := p.Cmd.ProcessState
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		memory = usage.Maxrss << 10
+	}
+	return state.UserTime() + state.SystemTime(), memory
+}
+
+// processes are those of a peer: a worker where it has one, and those of the command that asks for the job.
+type processes struct {
+	// startWorker is nil where the command itself loads.
+	startWorker func(context.Context) (*childproc.Process, error)
+	worker      *childproc.Process
+	commands    []*childproc.Process
+	killed      []*childproc.Process // workers
+}
+
+// withWorker starts a worker.
+func withWorker(ctx context.Context, startWorker func(context.Context) (*childproc.Process, error)) (*processes, error) {
+	worker, err := startWorker(ctx)
+	return &processes{startWorker: startWorker, worker: worker}, err
+}
+
+// command runs a program to its end.
+func (s *processes) command(ctx context.Context, dir string, env []string, program string, args ...string) error {
+	p, err := start(ctx, dir, env, program, args...)
+	if err != nil {
+		return err
+	}
+	s.commands = append(s.commands, p)
+	return wait(ctx, p)
+}
+
+// kill ends the process that loads with SIGKILL, and starts a new worker. Where there is none, restart says that the command has to
+// be started again.
+func (s *processes) kill(ctx context.Context) (restart bool, err error) {
+	if s.startWorker == nil {
+		s.commands[len(s.commands)-1].Kill()
+		return true, nil
+	}
+	s.worker.Kill()
+	s.killed = append(s.killed, s.worker)
+	s.worker, err = s.startWorker(ctx)
+	return false, err
+}
+
+// stop ends all, and gives the processor time and the peak of the memory of the processes that did the job.
+func (s *processes) stop() (cpu time.Duration, memory int64) {
+	all := slices.Concat(s.killed, s.commands)
+	if s.worker != nil {
+		s.worker.Stop(syscall.SIGTERM, stopGrace)
+		all = append(all, s.worker)
+	}
+	for _, p := range all {
+		<-p.Exited
+		took, most := used(p)
+		cpu, memory = cpu+took, max(memory, most)
+	}
+	return cpu, memory
+}

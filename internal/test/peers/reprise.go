@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"reprise/internal/base/childproc"
+)
+
+// width is how many elements every way loads at a time.
+const width = 10
+
+// pagesBook reads pages until there are no more, and writes each in the policy that asks for the next one.
+const pagesBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %s}
+workload: {api: "", elements: 0}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/%srows"
+    params: {page: 1}
+%s    retry:
+      - when: error.class in ['retryable', 'rate_limited']
+        then: {max_attempts: 5}
+      - when: response.has_more
+        then:
+          next_call: {params: {page: "{{ response.page + 1 }}"}}
+          per_iteration:
+            sink: {tool: postgres, auth: warehouse, table: loaded, mode: upsert, key: id, args: "{{ response.rows }}"}
+`
+
+const loopOfElements = `    loop: {collection: "{{ 0..(elements - 1) }}", element: n, mode: parallel, max_concurrency: %d, batch: auto, results: stats}
+`
+
+// playbook is the one of a job.
+func playbook(j job) string {
+	if j.elements == 0 {
+		return fmt.Sprintf(pagesBook, "pages", "", "")
+	}
+	return fmt.Sprintf(pagesBook, "elements", "elements/{{ n }}/", fmt.Sprintf(loopOfElements, width))
+}
+
+// repriseWay runs a playbook, with a worker that polls before.
+type repriseWay struct{}
+
+func (repriseWay) name() string { return "Reprise" }
+
+func (repriseWay) prepare(ctx context.Context, w *world, j job) (*processes, error) {
+	if err := os.WriteFile(filepath.Join(w.directory, "playbook.yaml"), []byte(playbook(j)), 0o600); err != nil {
+		return nil, fmt.Errorf("write the playbook: %w", err)
+	}
+	return withWorker(ctx, func(ctx context.Context) (*childproc.Process, error) {
+		p, err := start(ctx, w.directory, []string{"REPRISE_AUTH_WAREHOUSE=" + w.database.URL}, absolute("bin/worker"), "--address", w.server.Address,
+			"--namespace", w.server.Namespace)
+		if err == nil {
+			err = says(ctx, p, "polling")
+		}
+		return p, err
+	})
+}
+
+func (repriseWay) load(ctx context.Context, w *world, j job, of *processes) error {
+	return of.command(ctx, w.directory, nil, absolute("bin/starter"), "run", "playbook.yaml", "--address", w.server.Address,
+		"--namespace", w.server.Namespace, "--set", "api="+w.api.url, "--set", "elements="+strconv.Itoa(j.elements))
+}
+
+// absolute is the path of a program that make builds.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}

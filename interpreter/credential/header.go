@@ -1,0 +1,24 @@
+package credential
+
+import (
+	"slices"
+	"strings"
+)
+
+// credentialHeaders carry credentials, or what proves that one has them.
+var credentialHeaders = []string{
+	"authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info", "cookie", "set-cookie", "set-cookie2",
+}
+
+// credentialEndings are what names of headers end with that servers use for
+// credentials of their own, such as x-auth-token. Counts of tokens, which some
+// limits have, end otherwise.
+var credentialEndings = []string{"-token", "-secret", "-password", "-apikey", "-api-key", "-cookie", "-session", "-session-id"}
+
+// InHeader reports whether a header may hold credentials. A challenge, such as
+// www-authenticate, says which are wanted and holds none.
+func InHeader(header string) bool {
+	name := strings.ToLower(header)
+	return slices.Contains(credentialHeaders, name) ||
+		slices.ContainsFunc(credentialEndings, func(ending string) bool { return strings.HasSuffix("-"+name, ending) })
+}

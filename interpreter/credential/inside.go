@@ -1,0 +1,126 @@
+package credential
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Stars stand for what was masked.
+const Stars = "***"
+
+// What is secret within a text: in addresses, in JSON within JSON, in queries of GraphQL, in commands.
+var (
+	// assigned finds names with values: name=value, "name": "value", name%3Dvalue.
+	assigned = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2})?([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
+	// element finds elements of XML.
+	element = regexp.MustCompile(`<([A-Za-z0-9_.:-]+)[^<>]*>([^<>]+)<`)
+	// scheme finds what follows Bearer and Basic.
+	scheme = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)
+	// graphType is a type of GraphQL, as in $token: String!.
+	graphType = regexp.MustCompile(`^\[*[A-Z][A-Za-z]*[!\]]*$`)
+)
+
+// HasInside reports whether a text contains a secret beside other things.
+func HasInside(text string) bool { return WithoutInside(text) != text }
+
+// WithoutInside is a text whose secrets are stars.
+func WithoutInside(text string) string {
+	return replaceInside(text, func(string) string { return Stars })
+}
+
+// Inside are the secrets within a text.
+func Inside(text string) (found []string) {
+	replaceInside(text, func(secret string) string {
+		found = append(found, secret)
+		return Stars
+	})
+	return found
+}
+
+// replaceInside replaces the secrets within a text.
+func replaceInside(text string, replace func(secret string) string) string {
+	text = address.ReplaceAllStringFunc(text, func(found string) string { return replaceInPath(found, replace) })
+	text = tokenInside.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.ContainsAny(found, digits) {
+			return replace(found)
+		}
+		return found
+	})
+	text = replaceValues(text, scheme, func(_, value string) bool { return Looks(value) }, replace)
+	return replaceValues(text, assigned, func(name, value string) bool { return Looks(value) && isAssigned(name, value) }, replace)
+}
+
+// replaceValues replaces those values within a text that are secret. A pattern finds them by its last group, and their names by
+// its first.
+func replaceValues(text string, pattern *regexp.Regexp, isSecret func(name, value string) bool, replace func(secret string) string) string {
+	var out strings.Builder
+	end := 0
+	for _, at := range pattern.FindAllStringSubmatchIndex(text, -1) {
+		from, to := at[len(at)-2], at[len(at)-1]
+		if name, value := text[at[2]:at[3]], text[from:to]; value != Stars && isSecret(name, value) {
+			out.WriteString(text[end:from] + replace(value))
+			end = to
+		}
+	}
+	return out.String() + text[end:]
+}
+
+// replaceInPath replaces what is secret in the user and the path of an address. What is behind them stays.
+func replaceInPath(found string, replace func(secret string) string) string {
+	path, rest := found, ""
+	if at := strings.IndexAny(found, "?#"); at >= 0 {
+		path, rest = found[:at], found[at:]
+	}
+	parsed, err := url.Parse(path)
+	if err != nil {
+		return found
+	}
+	if password, has := parsed.User.Password(); has && password != "" && password != Stars {
+		_, login, _ := strings.Cut(path, "//")
+		login = login[:strings.LastIndexByte(login, '@')]
+		user, written, _ := strings.Cut(login, ":")
+		path = strings.Replace(path, user+":"+written+"@", user+":"+replace(written)+"@", 1)
+	}
+	segments := strings.Split(path, "/")
+	const before = 3 // https:, nothing, and the host
+	for _, secret := range PathSecrets(parsed.Hostname(), parsed.EscapedPath()) {
+		for i := before; i < len(segments); i++ {
+			if segments[i] == secret {
+				segments[i] = replace(secret)
+			}
+		}
+	}
+	return strings.Join(segments, "/") + rest
+}
+
+// isAssigned reports whether a name has a secret as its value, and no variable or type of GraphQL.
+func isAssigned(name, value string) bool {
+	isVariable := strings.HasPrefix(value, "$") || graphType.MatchString(value)
+	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && Names(name)
+}
+
+// WithoutGiven is WithoutInside, and what is given the name of a secret is stars however short it is: for what is shown
+// of bodies and of files.
+func WithoutGiven(text string) string {
+	text = WithoutInside(text)
+	for _, pattern := range []*regexp.Regexp{assigned, element} {
+		text = replaceValues(text, pattern, func(name, value string) bool { return isAssigned(localName(name), value) }, func(string) string { return Stars })
+	}
+	return text
+}
+
+// localName is the name of an element of XML without its namespace.
+func localName(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
+
+// Gives reports whether a body of text gives something the name of a secret, however short it is.
+func Gives(text string) bool {
+	for _, pattern := range []*regexp.Regexp{assigned, element} {
+		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+			if Names(localName(match[1])) && !strings.HasPrefix(match[2], "$") {
+				return true
+			}
+		}
+	}
+	return false
+}

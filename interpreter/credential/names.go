@@ -1,0 +1,82 @@
+// Package credential knows what secrets look like and how what holds them is named. It is the one list
+// that new playbooks, recordings, masks and the checks of playbooks go by.
+package credential
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// certain are names that nothing but a secret has.
+var certain = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|otp|` +
+	`(access|auth|api|bearer|id|private|refresh|csrf|xsrf|x_?auth|x_?api|x_?access)?[_-]?token|x?api[_-]?key|app[_-]?key|access[_-]?key|signature|sig|sid|session([_-]?id)?|` +
+	`auth|(proxy[_-]?)?authorization|cookies?|credentials?|private[_-]?key|secret[_-]?key|(auth|authorization|verification)[_-]code)$`)
+
+// password are those among them that a value of any form has.
+const password = `passwords?|passwd|pwd|passphrase|(client|api|app)?[_-]?secret`
+
+var passwordName = regexp.MustCompile(`(?i)(^|[_.-])(` + password + `|(x?api|secret|private|access)[_-]?key|[a-z_-]*token)$`)
+
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// snake is a name in the form a_b.
+func snake(name string) string { return camel.ReplaceAllString(name, "${1}_$2") }
+
+// Names reports whether nothing but a secret has a name: api_key and accessToken, but neither
+// country_code nor author, which MayName counts as one.
+func Names(name string) bool { return certain.MatchString(snake(name)) }
+
+// parts are parts of the names of what may hold a secret.
+var parts = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
+
+// pageParts are parts of the names of tokens that say which page is meant.
+var pageParts = []string{"page", "next", "cursor", "continu", "sync"}
+
+func hasPart(name string, parts []string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// HasPart reports whether a part of a name is that of a secret.
+func HasPart(name string) bool { return hasPart(name, parts) }
+
+// MayName reports whether the name of a parameter is that of a secret.
+func MayName(name string) bool { return HasPart(name) && !NamesPage(name) }
+
+// NamesPage reports whether a name is that of what leads to another page.
+func NamesPage(name string) bool { return hasPart(name, pageParts) }
+
+// mentioned is in names that are not shown with their values, whatever else they have.
+var mentioned = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|authorization|cookie|api[_-]?key|private[_-]?key|access[_-]?key`)
+
+// Mentions reports whether a name says anything of a secret: its value is not shown to people who look at a run.
+func Mentions(name string) bool {
+	return mentioned.MatchString(name) || Names(name) && !NamesPage(name)
+}
+
+// opaque is what keys and tokens look like: no words, no times, no sentences.
+var opaque = regexp.MustCompile(`^[A-Za-z0-9_.~+/=-]{20,}$`)
+
+// IsMember reports whether a member of an answer is a secret, by its name and its value. An answer has much that
+// is named like a secret and is none, such as the key of an issue and the code of an error. Inside finds tokens by what
+// they look like, and secrets in addresses.
+func IsMember(name, value string) bool {
+	switch {
+	case value == "" || NamesPage(name):
+		return false
+	case isAddress(value):
+		return passwordName.MatchString(snake(name))
+	case Names(name):
+		return true
+	}
+	return MayName(name) && opaque.MatchString(value) && strings.ContainsAny(value, digits)
+}
+
+// IsWritten reports whether a text that is written out in a file is a secret, by its name or by itself.
+func IsWritten(name, text string) bool {
+	if Names(name) && !NamesPage(name) && (Looks(text) || passwordName.MatchString(snake(name))) {
+		return true
+	}
+	return IsToken(text) || isAddress(text) && InPath(text) != ""
+}

@@ -1,0 +1,109 @@
+package interpreter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// An answer often is an envelope: its rows are a list within it. A table that is given the whole gets one row, in which all rows
+// are JSON. Nobody wants that who has not written it out.
+
+// identities are names of what distinguishes rows. A map that has one is a row itself, whatever it holds beside.
+var identities = []string{"id", "_id", "uuid", "guid", "gid", "key", "sid", "number", "code"}
+
+// EnvelopeInSink warns of a sink whose table gets an envelope of rows as one row; "" for none. result is what it writes, or with pages
+// one of those that it writes.
+func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pages bool) string {
+	action := book.Resolve(sink.Action)
+	if !action.WritesRows() {
+		return ""
+	}
+	path, plain := writtenPath(action)
+	written, _ := expression.Walk(result, path)
+	row, isMap := written.(map[string]any)
+	if !plain || !isMap || slices.ContainsFunc(keyColumns(action), func(column string) bool { return row[column] != nil }) {
+		return ""
+	}
+	within, n := listOfMaps(row, 0)
+	if n == 0 || action.NamesColumn(expression.Text(within[0])) {
+		return ""
+	}
+	gets, write := "one row", fmt.Sprintf("args: \"{{ result.%s }}\" in the sink", dotted(slices.Concat(path, within)))
+	if pages {
+		gets, write = "one row for each page", fmt.Sprintf("collect: {path: %s}", dotted(within))
+	}
+	return fmt.Sprintf("sink %s (line %d): the table gets %s, in which %s is a list of %s as JSON; to write a row for each, use %s; to keep the list as JSON, declare its column in columns",
+		sink.Place, sink.Pos.Line, gets, dotted(within), source.Count(n, "map"), write)
+}
+
+// writtenPath is where the result has what a sink writes; plain is false where it is made otherwise.
+func writtenPath(action *playbook.Action) (path []any, plain bool) {
+	if action.Args == nil {
+		return nil, true
+	}
+	if action.Args.Template == nil {
+		return nil, false
+	}
+	program, single := action.Args.Template.Single()
+	if !single {
+		return nil, false
+	}
+	refs := program.Refs()
+	if len(refs) != 1 || refs[0].Root != "result" || strings.TrimSpace(program.Source()) != strings.Join(append([]string{"result"}, texts(refs[0].Path)...), ".") {
+		return nil, false
+	}
+	return refs[0].Path, true
+}
+
+func texts(path []any) []string { return lists.Map(path, expression.Text) }
+
+func dotted(path []any) string { return strings.Join(texts(path), ".") }
+
+// keyColumns are those by which the table distinguishes rows, and the usual ones.
+func keyColumns(action *playbook.Action) []string {
+	columns := slices.Clone(identities)
+	if key := action.Field("key"); key != nil {
+		for scalar := range key.All() {
+			if text, isText := scalar.Value.(string); isText {
+				columns = append(columns, text)
+			}
+		}
+	}
+	return columns
+}
+
+// listOfMaps finds the longest list of maps, or of lists of them, within a map and the maps in it; n is 0 where there is none.
+func listOfMaps(row map[string]any, level int) (path []any, n int) {
+	const mostLevels = 2
+	for _, name := range playbook.SortedKeys(row) {
+		switch member := row[name].(type) {
+		case []any:
+			if len(member) > n && holdsMaps(member) {
+				path, n = []any{name}, len(member)
+			}
+		case map[string]any:
+			if within, many := listOfMaps(member, level+1); level < mostLevels && many > n {
+				path, n = append([]any{name}, within...), many
+			}
+		}
+	}
+	return path, n
+}
+
+func holdsMaps(list []any) bool {
+	return slices.ContainsFunc(list, func(item any) bool {
+		switch item := item.(type) {
+		case map[string]any:
+			return true
+		case []any:
+			return len(item) > 0 && expression.MapOf(item[0]) != nil
+		}
+		return false
+	})
+}

@@ -1,0 +1,205 @@
+package incremental
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// StateEntry is a state with the call that holds it. Its methods are the rules of claims, moves and settings, which all keepers
+// carry out: a Keeper in memory, and the databases of SQL tools in their tables.
+type StateEntry struct {
+	State
+	// Found is the watermark that the holder found, and Last the number of its last write.
+	Found Cursor
+	// Holder is the key of the call that holds the state, in the form of its keeper; "" for nobody.
+	Holder string
+	Last   int
+}
+
+// ClaimTarget is where the rows of a claim go, in a database that keeps the state beside them.
+type ClaimTarget interface {
+	// Table is the table that the call writes to.
+	Table() (Table, error)
+	// Key distinguished the rows of the claim before; false where its call did not insert.
+	Key() (key []string, inserted bool, err error)
+	// KnowsRows reports whether there are rows that the state knows.
+	KnowsRows() (bool, error)
+}
+
+// ClaimDecision is what becomes of a claim.
+type ClaimDecision struct {
+	// Entry is the state afterwards.
+	Entry StateEntry
+	// Refused says why the call cannot have the state; nothing changes then.
+	Refused *Refusal
+	// Repeated says that the call holds the state already; nothing changes then.
+	Repeated bool
+	// Anew says that the state begins again without a watermark and without rows that it knows.
+	Anew bool
+	// Lacks says that the table lacks the rows up to the watermark.
+	Lacks bool
+	// Table is the table of the claim; zero without a target.
+	Table Table
+	// Changes are those for the history, the oldest first. One without a time is made now.
+	Changes []StateChange
+}
+
+// Claim decides about a claim whose holder and source are in the form of the keeper. The target is nil where a workflow keeps
+// the state.
+func (r StateEntry) Claim(claim Claim, target ClaimTarget, now time.Time) (d ClaimDecision, err error) {
+	d.Entry = r
+	if d.Repeated = r.Holder == claim.Holder; d.Repeated {
+		return d, nil
+	}
+	if d.Refused = OfAnother(r.State, claim.Source); d.Refused != nil {
+		return d, nil
+	}
+	if target != nil {
+		if d.Table, err = target.Table(); err != nil {
+			return d, err
+		}
+	}
+	refused, note := d.misses(claim, target)
+	if d.Anew = refused != nil && claim.Full; refused != nil && !d.Anew {
+		d.Refused = refused
+		return d, nil
+	}
+	if target != nil && claim.Inserts && !d.Anew {
+		if d.Refused, err = ofAnotherKey(r.Name, target, claim.Key); d.Refused != nil || err != nil {
+			return d, err
+		}
+	}
+	if moves, moved := r.Moves(); moved {
+		d.Changes = append(d.Changes, moves)
+	}
+	next := &d.Entry
+	if d.Anew { // a call that fails on the way would leave a table with rows behind, and the next one would read on from the watermark
+		d.Changes = append(d.Changes, StateChange{Name: r.Name, At: now, By: claim.Run, From: r.Watermark, Note: note})
+		next.Watermark = Cursor{}
+	}
+	next.Found, next.Holder, next.Last = next.Watermark, claim.Holder, 0
+	next.Run, next.Rows, next.Source, next.Table, next.Tables = claim.Run, 0, claim.Source, d.Table.Name, claim.Digests()
+	return d, nil
+}
+
+// misses is why the tables of a claim miss rows up to the watermark, with the note of a state that begins anew for that; nil where they
+// miss none.
+func (d *ClaimDecision) misses(claim Claim, target ClaimTarget) (refused *Refusal, note string) {
+	state := d.Entry.State
+	if target != nil {
+		state.Emptied = state.Emptied && !claim.Full // all rows are read again
+		d.Lacks = state.Lacks(d.Table)
+		if refused = WithoutRows(state, d.Table); refused != nil {
+			if refused.Type == TypeOfAnother {
+				return refused, "--full-refresh: the sink writes to " + d.Table.Name
+			}
+			return refused, "--full-refresh: the table has no rows"
+		}
+	}
+	return WithoutTables(state, claim), FullIntoAnother
+}
+
+// ofAnotherKey is why a claim is refused whose key would not recognize the rows that the state knows, nil where it may have the state.
+func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal, error) {
+	key, inserted, err := target.Key()
+	if err != nil || !inserted || (key == nil) == (claimed == nil) && slices.Equal(key, claimed) {
+		return nil, err
+	}
+	known, err := target.KnowsRows()
+	if err != nil || !known {
+		return nil, err
+	}
+	return OfAnotherKey(state, key, claimed), nil
+}
+
+// FullIntoAnother is the note of a state that begins anew, since everything is read for a table that its call writes to for the first time.
+const FullIntoAnother = "--full-refresh: the step writes to another table"
+
+// Moves is what the holder has made of the state; false where it has not moved.
+func (r StateEntry) Moves() (StateChange, bool) {
+	return StateChange{Name: r.Name, At: r.MovedAt, By: r.Run, From: r.Found, To: r.Watermark}, !r.Watermark.Equal(r.Found)
+}
+
+// Fence are the numbers of the holder's last write behind which a write may come: the one before, or its own where it was applied and is
+// made again.
+func (w StateWrite) Fence() (before, again int) { return w.Number - 1, w.Number }
+
+// Moves reports whether the write may change the watermark: back in any case, and otherwise where it passes the one that is there.
+func (w StateWrite) Moves() bool { return w.Move != nil && (w.Move.Back || !w.Move.To.IsZero()) }
+
+// Passes reports whether a watermark that is there moves to the cursor: one with an order only forward, any other to whatever differs.
+func (c Cursor) Passes(there Cursor) bool {
+	if !c.isOrdered() || !there.isOrdered() {
+		return !c.Equal(there)
+	}
+	return bytes.Compare(c.Position, there.Position) > 0
+}
+
+// isOrdered reports whether the cursor has a position; that of an empty text is empty.
+func (c Cursor) isOrdered() bool { return c.Position != nil || c.Value.Data == "" }
+
+// Standing says whether a write is due, and if not, why.
+type Standing int
+
+// What a write is to the state that it changes.
+const (
+	StandingNext    Standing = iota + 1 // it is the next one of the holder
+	StandingApplied                     // it was applied before
+	StandingBehind                      // later ones of the holder were applied
+	StandingAhead                       // ones before it are missing
+	StandingSet                         // nobody holds the state: a person has set it
+	StandingSameRun                     // another call of the same run holds the state
+	StandingOther                       // a call of another run holds it
+)
+
+// Standing is that of a write whose holder is in the form of the keeper.
+func (r StateEntry) Standing(write StateWrite) Standing {
+	before, again := write.Fence()
+	switch {
+	case r.Holder == "":
+		return StandingSet
+	case r.Holder != write.Holder && r.Run == write.Run:
+		return StandingSameRun
+	case r.Holder != write.Holder:
+		return StandingOther
+	case r.Last == before:
+		return StandingNext
+	case r.Last == again:
+		return StandingApplied
+	case r.Last > again:
+		return StandingBehind
+	}
+	return StandingAhead
+}
+
+// Move is the state behind the next write of its holder.
+func (r StateEntry) Move(write StateWrite, now time.Time) StateEntry {
+	if r.Last = write.Number; write.Move != nil {
+		r.Rows = int64(write.Move.Rows)
+	}
+	if write.Moves() && (write.Move.Back || write.Move.To.Passes(r.Watermark)) {
+		r.Watermark, r.MovedAt = write.Move.To, now
+	}
+	return r
+}
+
+// Undo is the state without a write of its holder, whether or not that was applied; it cannot be applied any more.
+func (r StateEntry) Undo(write StateWrite, now time.Time) StateEntry {
+	if !r.Watermark.Equal(r.Found) {
+		r.Watermark, r.MovedAt = r.Found, now
+	}
+	r.Last, r.Rows = max(r.Last, write.Number), 0
+	return r
+}
+
+// Set is the state as a person sets it, which nobody holds, with the changes for its history; one that is forgotten has no watermark.
+func (r StateEntry) Set(change StateChange, now time.Time) (next StateEntry, changes []StateChange) {
+	if moves, moved := r.Moves(); moved {
+		changes = append(changes, moves)
+	}
+	change.At, change.From = now, r.Watermark
+	r.Watermark, r.Found, r.MovedAt = change.To, change.To, now
+	r.Holder, r.Run, r.Last, r.Rows, r.Table, r.Tables = "", "", 0, 0, "", nil
+	return r, append(changes, change)
+}

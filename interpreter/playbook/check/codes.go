@@ -1,0 +1,84 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// The codes of problems that checks report, beside those of decoding.
+// Each is a heading of docs/reference/diagnostics.md.
+var (
+	codeCalledPlaybook         = code("called-playbook", "a call runs another playbook that does not exist or is invalid, or names more than one")
+	codeCannotRestart          = code("cannot-restart", "`restart` is in a policy for successes, beside a sink that would keep dropped rows or write rows twice, or is `full` without `incremental`")
+	codeCodeMain               = code("code-main", "the function `main` of the code cannot be called with the args of the call")
+	CodeCodeSyntax             = code("code-syntax", "the code does not compile")
+	codeCollectWithoutNextCall = code("collect-without-next-call", "`collect` is in a policy that polls, and responses of polls are not collected (warning)")
+	codeCollectionInIteration  = code("collection-in-iteration", "an expression of an iteration uses the whole collection of the loop")
+	codeCron                   = code("cron", "the times of a schedule cannot be parsed, or never occur")
+	codeCronClocks             = code("cron-clocks", "times of a schedule are skipped or occur twice when the clocks change (warning)")
+	codeCronDays               = code("cron-days", "a schedule names both days of the month and days of the week (warning)")
+	codeCronStep               = code("cron-step", "a step of a schedule does not divide the hour or the day, so one interval is shorter (warning)")
+	codeDuplicateStep          = code("duplicate-step", "two steps have the same name")
+	codeDuplicateTarget        = code("duplicate-target", "a route names the same step twice")
+	codeElse                   = code("else", "`next` has two defaults, or an `else` without a `when`")
+	codeFieldType              = code("field-type", "a tool field has a value of the wrong type, or a template where none is allowed")
+	codeHiddenName             = code("hidden-name", "a workload key or a step is hidden by a name that takes precedence (warning)")
+	codeMissingField           = code("missing-field", "a call lacks a field that its tool requires")
+	codeMissingTarget          = code("missing-target", "`next` leads to a step that does not exist")
+	codeMixedTypes             = code("mixed-types", "a text is compared with a number, so the result is always the same (warning)")
+	codeNextCallAfterFailure   = code("next-call-after-failure", "a policy for failures has `next_call`, which applies only after a success")
+	codeNoEffect               = code("no-effect", "a key has no effect where it is written (warning)")
+	codeNotYetRun              = code("not-yet-run", "a step uses the result of a step that cannot have run yet (warning)")
+	codeIgnoreAfterSuccess     = code("ignore-after-success", "a policy for successes has `ignore`, which applies only to failures")
+	codeIncremental            = code("incremental", "a step with `incremental` cannot keep its state between runs, or would read too much or too little (some are warnings)")
+	codeJSONText               = code("json-text", "JSON is written as text that contains templates (warning)")
+	codeLiteralSecret          = code("literal-secret", "a password, token or key is written in the file (warning)")
+	codeOnePage                = code("one-page", "a request asks for one page or a number of rows, and no policy fetches the next page (warning)")
+	codeOperatorLimit          = code("operator-limit", "a policy exceeds a limit that the worker's environment sets")
+	codePageIndex              = code("page-index", "`next_call` counts with `_retry.index`, which is 1 on the first page (warning)")
+	codePagesNotCollected      = code("pages-not-collected", "nothing collects or writes the pages of `next_call`, so only the last page is kept (warning)")
+	codeRawOutsideURL          = code("raw-outside-url", "`| raw` is used where nothing is escaped")
+	codeRepeatedWrite          = code("repeated-write", "a sink writes rows twice if a worker dies while it writes (warning)")
+	codeReservedName           = code("reserved-name", "a step, an element or `into` has a name that the language reserves")
+	codeSecretStep             = code("secret-step", "a secret step has a part that would reveal its result")
+	codeSecretUse              = code("secret-use", "the result of a secret step is used where it would become visible")
+	codeSharedOutput           = code("shared-output", "the iterations of a loop overwrite one file, so only the last one stays (warning)")
+	codeShortInterval          = code("short-interval", "a schedule starts a run more often than every 10 seconds (warning)")
+	codeSinkNotWritable        = code("sink-not-writable", "the tool of a sink cannot write")
+	codeSinkOnly               = code("sink-only", "a step calls a tool that can only be a sink")
+	codeSinkRetry              = code("sink-retry", "the `retry` of a sink has policies for successes")
+	codeStaging                = code("staging", "rows of a sink with `mode: replace` or `delete_missing` cannot be published together, or would delete other rows")
+	codeStateName              = code("state-name", "two steps, or the iterations of a loop, would share one state, or a state has no name")
+	codeTemplateInCode         = code("template-in-code", "code contains a template, which is not rendered there; a warning if it is in a string of the code")
+	codeUnavailableName        = code("unavailable-name", "a name exists, but not in this expression")
+	codeUnknownEntry           = code("unknown-entry", "a step calls an entry that is not in the workbook")
+	codeUnknownField           = code("unknown-field", "the tool of a call does not have this field")
+	codeUnknownMember          = code("unknown-member", "a name of the language, or a result of known shape, has no such member, so the value is always nil (warning)")
+	codeUnknownName            = code("unknown-name", "an expression uses a name that is neither a step, a workload key nor a name of the language")
+	codeUnknownTool            = code("unknown-tool", "there is no tool with this name")
+	codeUnusedPolicies         = code("unused-policies", "no `retry` uses a list of policies (warning)")
+	codeFailAfterFailure       = code("fail-after-failure", "a policy for failures has `fail`, which turns a success into a failure")
+	codeUnreachable            = code("unreachable-step", "no route leads to a step")
+	codeUnboundedCycle         = code("unbounded-cycle", "routes lead back to a step, and nothing limits how often (warning)")
+	codeUnreachablePolicy      = code("unreachable-policy", "earlier policies match everything that this policy could match (warning)")
+	codeUnusedEntry            = code("unused-entry", "no step uses this entry of the workbook (warning)")
+	codeURLValue               = code("url-value", "a value in a URL is escaped, probably by mistake (warning)")
+)
+
+// ownCodes are those of this package.
+var ownCodes []playbook.CodeDoc
+
+// code is a code, and what it means in the documents.
+func code(name, meaning string) string {
+	ownCodes = append(ownCodes, playbook.CodeDoc{Code: name, Meaning: meaning})
+	return name
+}
+
+// Codes are the codes of every diagnostic a playbook can get, sorted.
+func Codes() []playbook.CodeDoc {
+	all := slices.Concat(ownCodes, playbook.Codes())
+	slices.SortFunc(all, func(a, b playbook.CodeDoc) int { return cmp.Compare(a.Code, b.Code) })
+	return slices.CompactFunc(all, func(a, b playbook.CodeDoc) bool { return a.Code == b.Code })
+}

@@ -1,0 +1,62 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// checkCollection refuses iterations that need all of their loop's collection:
+// every child would carry it, and a loop of n elements n times n (docs/concepts/loops.md).
+func checkCollection(c *checker) {
+	for _, step := range c.pb.Steps {
+		if step.Loop == nil || step.Loop.Collection == nil || step.Action == nil {
+			continue
+		}
+		collections := dataPathsIn(c.pb, step.Loop, step.Loop.Collection)
+		for _, node := range c.pb.CallNodes(step) {
+			if node.Statement() != nil {
+				c.collectionIn(step, node, collections)
+			}
+			for scalar := range node.Templates() {
+				c.collectionIn(step, scalar, collections)
+			}
+		}
+	}
+}
+
+func (c *checker) collectionIn(step *playbook.Step, scalar *playbook.Node, collections [][]string) {
+	for _, ref := range scalar.Refs() {
+		path := dataPathIn(c.pb, step.Loop, ref)
+		if path == nil {
+			continue
+		}
+		for _, collection := range collections {
+			if len(path) <= len(collection) && slices.Equal(path, collection[:len(path)]) {
+				c.Errorf(scalar.Position(ref.Offset), codeCollectionInIteration,
+					"%q contains the whole collection of the loop, which an iteration cannot have; use the element %q, _loop.size, "+
+						"or a part of it without the collection", strings.Join(append([]string{ref.Root}, playbook.ConstantMembers(ref.Path)...), "."), step.Loop.Element)
+				return
+			}
+		}
+	}
+}
+
+func dataPathsIn(pb *playbook.Playbook, loop *playbook.Loop, node *playbook.Node) [][]string {
+	return lists.Pick(node.Refs(), func(ref expression.Ref) ([]string, bool) {
+		path := dataPathIn(pb, loop, ref)
+		return path, path != nil
+	})
+}
+
+// dataPathIn is DataPath for names inside a loop; nil for names that are no data
+// of the run, such as the element.
+func dataPathIn(pb *playbook.Playbook, loop *playbook.Loop, ref expression.Ref) []string {
+	if _, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !playbook.DataRoot(ref.Root)) {
+		return nil
+	}
+	return pb.DataPath(ref)
+}

@@ -1,0 +1,61 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// checkCycles warns of routes that lead back to a step without anything that bounds how often. A condition over data of
+// others is no bound: they may never say what ends the cycle.
+func checkCycles(c *checker) {
+	if c.partial || c.unclear || c.pb.Timeout > 0 {
+		return
+	}
+	routes := newRoutes(c)
+	warned := map[*playbook.Step]bool{}
+	for i, step := range c.pb.Steps {
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				back := c.pb.Step(target.Step)
+				if back == nil || slices.Index(c.pb.Steps, back) > i || warned[back] || !routes.leads(back, step) || c.bounded(routes, back) {
+					continue
+				}
+				warned[back] = true
+				c.Warnf(target.Pos, codeUnboundedCycle,
+					"step %q leads back to %q, and nothing limits how often; count the rounds in vars, as in vars: {rounds: \"{{ (vars.rounds | default(0)) + 1 }}\"}, "+
+						"and test them in when, or set a timeout for the playbook. A run fails before it visits a step more than %d times",
+					step.Name, back.Name, playbook.DefaultVisitsLimit)
+			}
+		}
+	}
+}
+
+// boundWords are what a condition names that knows how often or how long a run has gone round.
+var boundWords = []string{"vars", "args", "run"}
+
+// bounded reports whether something ends the cycles through a step: a condition of them that counts or looks at the time,
+// or a person or another system who is asked in each round.
+func (c *checker) bounded(routes *routes, through *playbook.Step) bool {
+	for _, step := range c.pb.Steps {
+		if step != through && (!routes.leads(through, step) || !routes.leads(step, through)) {
+			continue
+		}
+		if step.Action != nil && playbook.TraitsOf(c.toolOf(c.pb.Resolve(step.Action))).Awaits {
+			return true
+		}
+		if slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return counts(route.When) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// nowCall is a condition that looks at the time.
+var nowCall = regexp.MustCompile(`\bnow\s*\(`)
+
+// counts reports whether a condition may know how often, or how long.
+func counts(n *playbook.Node) bool {
+	return n != nil && (n.Names(boundWords...) || nowCall.MatchString(n.Raw))
+}

@@ -1,0 +1,350 @@
+package check
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// checkFields compares the fields of a call with the spec of its tool.
+func checkFields(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
+	for _, entry := range call.Action.Fields {
+		checkField(c, call, spec, entry)
+	}
+	if !c.partial { // or what is missing may be what could not be decoded
+		checkMissing(c, call, spec)
+	}
+}
+
+func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry *playbook.Entry) {
+	field, ok := spec.Field(entry.Key)
+	if !ok {
+		unknownField(c, call, spec, entry)
+		return
+	}
+	if problem := fieldProblem(field, entry.Value); problem != "" {
+		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
+	} else if spec.Needs(field) && field.Kind != playbook.KindStatement && blank(entry.Value) {
+		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; set a value", field.Name, spec.Name)
+	} else if field.Kind == playbook.KindRequest {
+		checkRequest(c, field.Name, entry.Value)
+	} else if len(field.Keys) > 0 {
+		checkKeys(c, field, entry.Value)
+	}
+	checkNeed(c, call.Action, spec, field, entry)
+}
+
+// checkNeed refuses a field that means nothing beside what another one says.
+func checkNeed(c *checker, action *playbook.Action, spec playbook.ToolSpec, field playbook.Field, entry *playbook.Entry) {
+	met := func(need playbook.Need) bool {
+		node := action.Field(need.Field)
+		return node != nil && (node.Template != nil || strings.EqualFold(expression.Text(node.Value), need.Value))
+	}
+	if len(field.Needs) == 0 || c.partial || slices.ContainsFunc(field.Needs, met) {
+		return
+	}
+	needs := lists.Map(field.Needs, func(need playbook.Need) string { return need.Field + ": " + need.Value })
+	c.Errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s beside it", field.Name, spec.Name, strings.Join(needs, " or "))
+}
+
+// checkMissing finds the fields that the tool needs and the call does not have.
+func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
+	action := call.Action
+	has := func(name string) bool {
+		return hasField(action, name) || meantField(action, spec, call.SectionName(), name)
+	}
+	for _, field := range spec.Fields {
+		if field.Required && !has(field.Name) {
+			missingField(c, call, spec, fmt.Sprintf("%q", field.Name))
+		}
+	}
+	for _, group := range spec.RequireOneOf {
+		if !slices.ContainsFunc(group, has) && !c.givenByCallers(call, group) {
+			missingField(c, call, spec, oneOf(lists.Map(group, strconv.Quote)))
+		}
+	}
+	for _, need := range spec.RequireIf {
+		node := action.Field(need.Field)
+		if node != nil && node.Value == need.Value && !has(need.Needs) {
+			c.Errorf(node.Pos, codeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
+		}
+	}
+}
+
+// blank reports whether text, or a list, that is written out holds nothing. Of SQL
+// statements.go says so.
+func blank(n *playbook.Node) bool {
+	switch v := n.Value.(type) {
+	case string:
+		return n.Template == nil && strings.TrimSpace(v) == ""
+	case []any:
+		return len(v) == 0
+	}
+	return n.Kind == playbook.ListNode && len(n.Items) == 0
+}
+
+// checkRequest compares a request among the fields of a call with what http
+// sends.
+func checkRequest(c *checker, name string, request *playbook.Node) {
+	spec, known := c.tools.Spec(playbook.NoticeTool)
+	if !known || request.Template != nil {
+		return
+	}
+	hasURL := false
+	for _, entry := range request.Entries {
+		hasURL = hasURL || entry.Key == "url"
+		field, ok := spec.Field(entry.Key)
+		switch {
+		case entry.Key == "auth":
+			field = playbook.Field{Name: "auth", Kind: playbook.KindText}
+		case !ok:
+			hint := "its keys are auth, " + playbook.Listed(spec.FieldNames())
+			if near := expression.Suggest(entry.Key, append(spec.FieldNames(), "auth")); near != "" {
+				hint = "did you mean " + playbook.Quote(near) + "?"
+			}
+			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, playbook.Shorten(entry.Key), hint)
+			c.Offer(entry.Key, expression.Certain(entry.Key, append(spec.FieldNames(), "auth")))
+			continue
+		}
+		if problem := fieldProblem(field, entry.Value); problem != "" {
+			c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, name, problem)
+		}
+	}
+	if !hasURL && !c.partial {
+		c.Errorf(request.Pos, codeMissingField, "%s needs a url, to which the request is sent", name)
+	}
+}
+
+// hasField reports whether a field is there, words of the language included.
+func hasField(a *playbook.Action, name string) bool {
+	switch name {
+	case "auth":
+		return a.Auth != nil
+	case "args":
+		return a.Args != nil
+	case playbook.FieldWorkflow:
+		if a.Inline != nil {
+			return true
+		}
+	}
+	return a.Field(name) != nil
+}
+
+// givenByCallers reports whether a workbook entry gets one of the words from
+// every step that calls it.
+func (c *checker) givenByCallers(call playbook.CallAt, group []string) bool {
+	if call.Spot != playbook.AtWorkbook {
+		return false
+	}
+	callers := c.callers(call.Action)
+	return len(callers) > 0 && !slices.ContainsFunc(callers, func(step *playbook.Step) bool {
+		return !slices.ContainsFunc(playbook.CallWords(), func(word string) bool { return slices.Contains(group, word) && hasField(step.Action, word) })
+	})
+}
+
+func missingField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, what string) {
+	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, as its tool is %s", whoIs(call), what, spec.Name)
+}
+
+// kindOf is what a call is that writes, in messages.
+func kindOf(a playbook.CallAt) string {
+	if a.Spot&playbook.AtNotices != 0 {
+		return "a notice"
+	}
+	return "a sink"
+}
+
+// whoIs names the call in a message.
+func whoIs(a playbook.CallAt) string {
+	switch {
+	case a.Spot&playbook.AtNotices != 0:
+		return "the notice " + a.Sink.Place
+	case a.Sink != nil:
+		return fmt.Sprintf("a sink of step %q", a.Step.Name)
+	case a.Step != nil:
+		return fmt.Sprintf("step %q", a.Step.Name)
+	}
+	return fmt.Sprintf("the workbook entry %q", a.Action.Name)
+}
+
+// unknownField reports a key that is neither a word of the language nor a
+// field of the tool. A misspelt word looks like a field, so both are suggested.
+func unknownField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry *playbook.Entry) {
+	section := call.SectionName()
+	hint := playbook.FieldHint(entry.Key, section, spec)
+	c.Errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, playbook.Shorten(entry.Key), hint.Text)
+	c.Offer(entry.Key, hint.Certain(entry.Key, append(spec.FieldNames(), playbook.KeysOf(section)...)))
+}
+
+// kindRule checks values of one kind of field. Its functions return what is wrong, "" for nothing; a nil function accepts all.
+type kindRule struct {
+	// written checks a value without templates.
+	written func(playbook.Field, *playbook.Node) string
+	// template checks the text of a value with templates, as far as that can be done before they are rendered.
+	template func(playbook.Field, *playbook.Node) string
+	// empty says that the rule does not refuse an empty value: it is allowed, or written checks for it.
+	empty bool
+}
+
+var kindRules = map[playbook.FieldKind]kindRule{
+	playbook.KindValue:     {empty: true},
+	playbook.KindLiteral:   {written: literalProblem, template: literalProblem, empty: true},
+	playbook.KindChoice:    {written: choiceProblem, template: literalProblem, empty: true},
+	playbook.KindCode:      {written: isCode, template: isCode, empty: true},
+	playbook.KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
+	playbook.KindMap:       {written: ofType("a map", func(n *playbook.Node) bool { return n.Kind == playbook.MapNode }), template: mixedProblem},
+	playbook.KindList:      {written: ofType("a list", func(n *playbook.Node) bool { return n.Kind == playbook.ListNode }), template: mixedProblem},
+	playbook.KindText:      {written: textProblem},
+	playbook.KindStatement: {written: textProblem},
+	playbook.KindNumber:    {written: ofType("a number", func(n *playbook.Node) bool { return isNumber(n.Value) })},
+	playbook.KindBoolean:   {written: ofType("true or false", func(n *playbook.Node) bool { return n.Value == true || n.Value == false })},
+	playbook.KindDuration:  {written: durationProblem},
+}
+
+// fieldProblem says what is wrong with a field's value, "" if nothing is.
+func fieldProblem(f playbook.Field, node *playbook.Node) string {
+	rule := kindRules[f.Kind]
+	check := rule.written
+	if node.Template != nil {
+		check = rule.template
+	} else if !rule.empty && node.Kind == playbook.ConstantNode && node.Value == nil {
+		return "is empty; set a value or remove it"
+	}
+	if check == nil {
+		return ""
+	}
+	return check(f, node)
+}
+
+// ofType is the rule that a value is of a type.
+func ofType(want string, is func(*playbook.Node) bool) func(playbook.Field, *playbook.Node) string {
+	return func(_ playbook.Field, node *playbook.Node) string { return wrongType(node, want, is(node)) }
+}
+
+var isCode = ofType("text below code: |", func(n *playbook.Node) bool { _, ok := n.Value.(string); return ok })
+
+func choiceProblem(f playbook.Field, node *playbook.Node) string {
+	if node.Kind == playbook.MapNode {
+		return "" // its keys are checked by themselves
+	}
+	return literalProblem(f, node)
+}
+
+func requestProblem(_ playbook.Field, node *playbook.Node) string {
+	if node.Template != nil {
+		return "must be written as a map with a url; templates are allowed in its values"
+	}
+	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.Kind == playbook.MapNode)
+}
+
+func textProblem(f playbook.Field, node *playbook.Node) string {
+	return cmp.Or(wrongType(node, "text", isScalar(node)), enumProblem(f, node))
+}
+
+// isScalar is false for lists and maps.
+func isScalar(n *playbook.Node) bool {
+	if n.Kind == playbook.ListNode || n.Kind == playbook.MapNode {
+		return false
+	}
+	switch n.Value.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return true
+}
+
+func literalProblem(f playbook.Field, node *playbook.Node) string {
+	switch {
+	case node.Kind == playbook.ListNode:
+		for _, item := range node.Items {
+			if problem := literalProblem(f, item); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	case node.Template != nil || !node.Constant():
+		return "must not be a template: its value must be known before the run"
+	}
+	if list, ok := node.Value.([]any); ok {
+		for _, item := range list {
+			if _, ok := item.(string); !ok {
+				return "must be text or a list of texts, not a list with " + playbook.Describe(item)
+			}
+		}
+		return ""
+	}
+	text, ok := node.Value.(string)
+	if problem := wrongType(node, "text", ok); problem != "" {
+		return problem
+	}
+	if f.Unquoted && strings.Contains(text, `"`) {
+		return fmt.Sprintf("must be a name without quotes, because the tool quotes it, not %s", text)
+	}
+	return enumProblem(f, node)
+}
+
+// mixedProblem refuses text with templates in it where a map or list is needed.
+func mixedProblem(f playbook.Field, node *playbook.Node) string {
+	if _, ok := node.Template.Single(); ok {
+		return ""
+	}
+	return fmt.Sprintf("must be a %s, not text; use a single {{ }} that returns one", f.Kind)
+}
+
+func wrongType(node *playbook.Node, want string, ok bool) string {
+	if ok {
+		return ""
+	}
+	got := playbook.Describe(node.Value)
+	switch node.Kind {
+	case playbook.ListNode:
+		got = "a list"
+	case playbook.MapNode:
+		got = "a map"
+	case playbook.ConstantNode, playbook.TemplateNode:
+	}
+	return "must be " + want + ", not " + got
+}
+
+func isNumber(v any) bool {
+	return expression.TypeName(v) == expression.TypeName(0)
+}
+
+func enumProblem(f playbook.Field, node *playbook.Node) string {
+	if len(f.Enum) == 0 {
+		return ""
+	}
+	text := expression.Text(node.Value)
+	if slices.ContainsFunc(f.Enum, func(one string) bool { return strings.EqualFold(one, text) }) {
+		return ""
+	}
+	if near := cmp.Or(foreignValue(f, text), expression.Suggest(text, f.Enum)); near != "" {
+		return fmt.Sprintf("must be %s, not %q; did you mean %q?", oneOf(f.Enum), text, near)
+	}
+	return fmt.Sprintf("must be %s, not %q", oneOf(f.Enum), text)
+}
+
+func durationProblem(_ playbook.Field, node *playbook.Node) string {
+	switch v := node.Value.(type) {
+	case int, float64, json.Number:
+		if seconds, isFloat := expression.Float(v); !isFloat || seconds >= 0 {
+			return ""
+		}
+		return "must not be negative, not " + expression.Text(v)
+	case string:
+		d, err := time.ParseDuration(v)
+		if err == nil && d >= 0 {
+			return ""
+		}
+		return fmt.Sprintf("must be a duration such as 90s or a number of seconds, not %q", v)
+	}
+	return wrongType(node, "a duration such as 90s or a number of seconds", false)
+}

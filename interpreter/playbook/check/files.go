@@ -1,0 +1,62 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Bounds of the files that a run takes along beside its playbook.
+const (
+	maxFiles     = 100
+	maxFilesSize = 1 << 20 // bytes, of all together
+)
+
+// Files are the playbooks that another one names: by path, or by name in a worker's
+// folder. What is read once is kept, so that a run has what was checked. Not safe
+// for concurrent use.
+type Files struct {
+	read    func(name string) ([]byte, error)
+	texts   map[string]string
+	checked map[string]bool // with the names that they receive
+	size    int
+}
+
+// NewFiles are files that read gives. Its errors say what is wrong, and are shown
+// to the author of the playbook.
+func NewFiles(read func(name string) ([]byte, error)) *Files {
+	return &Files{read: read, texts: map[string]string{}, checked: map[string]bool{}}
+}
+
+// Texts are the files that were read, by name.
+func (f *Files) Texts() map[string]string {
+	if f == nil {
+		return nil
+	}
+	return f.texts
+}
+
+// ErrElsewhere says that a file can be read by the workers alone, so that it is
+// checked there.
+var ErrElsewhere = errors.New("the file is with the workers")
+
+var errManyFiles = errors.New("too many files")
+
+// text gives a file.
+func (f *Files) text(name string) (string, error) {
+	if text, found := f.texts[name]; found {
+		return text, nil
+	}
+	if len(f.texts) == maxFiles {
+		return "", fmt.Errorf("%w: a run can have %d files", errManyFiles, maxFiles)
+	}
+	data, err := f.read(name)
+	if err != nil {
+		return "", err
+	}
+	if f.size+len(data) > maxFilesSize {
+		return "", fmt.Errorf("%w: the files of a run may have %d bytes (1 MiB) together", errManyFiles, maxFilesSize)
+	}
+	f.size += len(data)
+	f.texts[name] = string(data)
+	return string(data), nil
+}

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"reprise/interpreter/source"
+)
+
+// checkHidden warns of workload keys and steps that a name found earlier hides:
+// words, elements, into, steps, workload keys, in this order.
+func checkHidden(c *checker) {
+	hiding := c.hiding()
+	for _, key := range slices.Sorted(maps.Keys(c.workload)) {
+		by := hiding[key]
+		if by == "" {
+			continue
+		}
+		pos := c.pb.WorkloadPos.Place(key, source.Position{})
+		c.Warnf(pos, codeHiddenName, "the workload key %q is hidden by %s; use workload.%s", key, by, key)
+	}
+	for _, step := range c.pb.Steps {
+		if loop := step.Loop; loop != nil && c.pb.Step(loop.Element) != nil {
+			c.Warnf(elementPos(loop), codeHiddenName,
+				"the element %q hides the step with this name inside the loop; use steps.%s.data for its result", loop.Element, loop.Element)
+		}
+		for collect := range step.Collects() {
+			if c.pb.Step(collect.Into) != nil {
+				c.Warnf(collect.Words.Place("into", collect.Pos), codeHiddenName,
+					"into: %q hides the step with this name in this retry; use steps.%s.data for its result", collect.Into, collect.Into)
+			}
+		}
+	}
+}
+
+// hiding says of each name that hides a workload key what it is. What hides a name
+// first is last.
+func (c *checker) hiding() map[string]string {
+	by := map[string]string{}
+	for _, step := range c.pb.Steps {
+		by[step.Name] = "the step with this name"
+	}
+	for _, step := range slices.Backward(c.pb.Steps) {
+		for collect := range step.Collects() {
+			by[collect.Into] = "the into of step \"" + step.Name + "\""
+		}
+		if step.Loop != nil {
+			by[step.Loop.Element] = "the element of the loop in step \"" + step.Name + "\""
+		}
+	}
+	for _, word := range words {
+		by[word.name] = "the word of the language"
+	}
+	return by
+}

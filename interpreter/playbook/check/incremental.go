@@ -1,0 +1,301 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checkIncremental checks what a step keeps between runs: docs/concepts/state.md#what-a-run-reads.
+// Where two of its states would be one is in state.go.
+func checkIncremental(c *checker) {
+	for _, step := range c.pb.Steps {
+		checkRestartFull(c, step)
+		if i := step.Incremental; i != nil && step.Action != nil {
+			checkReadsRows(c, step)
+			checkCursorPath(c, step)
+			checkInitialValue(c, i)
+			checkRangeStart(c, step)
+			checkStatementRange(c, step)
+			checkRowOrder(c, step)
+			checkRowKey(c, step)
+			checkNamesState(c, step)
+			checkMissingFiltered(c, step)
+			checkSinkRows(c, step)
+		}
+	}
+	if c.pb.State != "" && !c.partial && len(c.pb.KeptStates()) == 0 {
+		c.Warnf(c.pb.StatePos, codeNoEffect, "state has no effect: no step of the playbook has incremental")
+	}
+}
+
+// checkReadsRows refuses a state of a step that reads no rows, or hides them.
+func checkReadsRows(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	tool := c.toolOf(c.pb.Resolve(step.Action))
+	if spec := c.spec(tool); tool != playbook.WorkbookTool && spec != nil && !playbook.TraitsOf(tool).ReadsRows {
+		c.Errorf(i.Pos, codeIncremental, "step %q cannot have incremental: tool %s does not read rows from a source; tools that do are %s",
+			step.Name, tool, playbook.Listed(lists.Filter(c.tools.Names(), func(name string) bool { return playbook.TraitsOf(name).ReadsRows })))
+		return
+	}
+	if step.Secret {
+		c.Errorf(i.Pos, codeSecretStep, "step %q is secret and cannot have incremental, because its cursors would be stored unencrypted", step.Name)
+	}
+}
+
+// checkCursorPath warns of a path that begins where the page does and not at the row.
+func checkCursorPath(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	for collect := range step.Collects() {
+		if collect.Path == "" {
+			continue
+		}
+		path := strings.TrimPrefix(strings.ReplaceAll(i.CursorPath, "[*]", ""), collect.Path+".")
+		if path != i.CursorPath {
+			c.Warnf(placeOfField(i, "cursor_path"), codeIncremental,
+				"cursor_path starts at a row, and collect.path (%s) already leads to the rows; write cursor_path: %s", collect.Path, path)
+			return
+		}
+	}
+}
+
+// wholeText is the text of a whole number.
+var wholeText = regexp.MustCompile(`^-?[0-9]+$`)
+
+// checkInitialValue warns of a number that is compared as text.
+func checkInitialValue(c *checker, i *playbook.Incremental) {
+	text, isText := i.InitialValue.(string)
+	if isText && i.Type == incremental.Text && !i.Words.Has("type") && wholeText.MatchString(text) {
+		c.Warnf(placeOfField(i, "initial_value"), codeIncremental,
+			"%q is text, and as text 10 sorts before 9; write initial_value: %s without quotes, or type: text if this is intended", text, text)
+	}
+}
+
+// checkRangeStart refuses a range that loses rows which share the watermark.
+func checkRangeStart(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	if !i.OpenStart || i.Lag != 0 || i.CursorPath == "" || cursorIsKey(i, c.pb, step) {
+		return
+	}
+	lag := ""
+	switch i.Type {
+	case incremental.Time:
+		lag = "lag: 1s"
+	case incremental.Date, incremental.Integer:
+		lag = "lag: 1"
+	case incremental.Text, incremental.Token:
+	default:
+		return // reported
+	}
+	if lag != "" {
+		lag = "a lag of at least one unit of the source's cursors, such as " + lag + ", or "
+	}
+	c.Errorf(placeOfField(i, "range_start"), codeIncremental,
+		"range_start: open loses rows that have the same cursor as the last row and are written after it; write %srange_start: closed if the source also returns rows with the value itself, "+
+			"or key: %s if no two rows have the same cursor cursor", lag, i.CursorPath)
+}
+
+// cursorIsKey reports whether no two rows have one cursor.
+func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.Step) bool {
+	key := i.Key
+	if sink := step.LastSink(); key == nil && sink != nil && sink.Action != nil {
+		if node := pb.Resolve(sink.Action).Field("key"); node != nil && node.Constant() {
+			key = playbook.LiteralTexts(node.Value)
+		}
+	}
+	return len(key) == 1 && key[0] == i.CursorPath
+}
+
+// beyondValue is a comparison in SQL that leaves out rows with the value itself.
+var beyondValue = regexp.MustCompile(`>\s*\{\{\s*incremental\s*\.\s*value\s*\}\}`)
+
+// checkStatementRange warns of SQL that asks only for rows behind the value, which without a
+// lag loses those that share it.
+func checkStatementRange(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	node := c.pb.Resolve(step.Action).Field(playbook.FieldStatement)
+	if node == nil || i.OpenStart || i.Lag != 0 || i.Type == incremental.Token || cursorIsKey(i, c.pb, step) {
+		return
+	}
+	if at := beyondValue.FindStringIndex(node.Raw); at != nil {
+		c.Warnf(node.Position(len([]rune(node.Raw[:at[0]]))), codeIncremental,
+			"> loses rows that have the same cursor as the last row and are written after it; write >= {{ incremental.value }}: rows that are read again are recognized")
+	}
+}
+
+// checkRowOrder warns where a promise about the order is of no use.
+func checkRowOrder(c *checker, step *playbook.Step) {
+	if i := step.Incremental; i.Ascending && !pagesOnly(step) && !c.partial {
+		c.Warnf(placeOfField(i, "row_order"), codeNoEffect,
+			"row_order: asc moves the watermark page by page only if per_iteration is the only sink of the call; here it moves once, when the call has succeeded")
+	}
+}
+
+// checkRowKey warns of rows that are inserted and have no key.
+func checkRowKey(c *checker, step *playbook.Step) {
+	sink := c.pb.InsertsUnkeyed(step)
+	if sink == nil || c.partial {
+		return
+	}
+	c.Warnf(sink.Pos, codeIncremental,
+		"this sink inserts rows without a key: equal rows are counted, and a row that has changed, or has a field that each run sets anew, is inserted again; "+
+			"add key, the columns that identify rows, here or in incremental")
+}
+
+// checkNamesState warns of a call that reads everything in every run, and refuses one whose sink would
+// insert the rows below the watermark each time: only those within the lag are known.
+func checkNamesState(c *checker, step *playbook.Step) {
+	if c.partial || c.unclear {
+		return
+	}
+	action := c.pb.Resolve(step.Action)
+	if !playbook.TraitsOf(c.toolOf(action)).ReadsRows {
+		return
+	}
+	nodes := action.Values()
+	for _, policy := range step.Retry {
+		nodes = append(nodes, policy.Then.Nodes()...)
+	}
+	if slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(playbook.IncrementalWord) }) {
+		return
+	}
+	reads := fmt.Sprintf("no field of step %q uses incremental.value, so every run reads all rows", step.Name)
+	instead := "write mode: upsert with a key"
+	filter := filterOf(c.toolOf(action), step.Incremental)
+	if filter != "" {
+		instead = "write such as " + filter + ", or mode: upsert with a key"
+	}
+	newestFirst := slices.ContainsFunc(step.Retry, func(p *playbook.Policy) bool {
+		return p.When.Names(playbook.IncrementalWord) || p.StopWhen.Names(playbook.IncrementalWord)
+	})
+	if cursor := step.Incremental.CursorPath; newestFirst && cursor != "" {
+		instead += fmt.Sprintf(", or filter what is read again in the sink: args: \"{{ filter(result, #.%s >= incremental.value) }}\"", cursor)
+	}
+	switch sink := c.pb.InsertsTwice(step); {
+	case sink != nil && c.pb.Resolve(sink.Action).Args.Names(playbook.IncrementalWord):
+		// It leaves out what is below.
+	case sink != nil && step.Incremental.Lag == 0:
+		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)
+	case sink != nil:
+		c.Warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d inserts rows below the watermark minus lag in every run; %s", reads, sink.Pos.Line, instead)
+	case newestFirst:
+		// It reads newest first, until a condition says that it has the rest.
+	case filter != "":
+		c.Warnf(step.Incremental.Pos, codeIncremental, "%s; write such as %s", reads, filter)
+	default:
+		c.Warnf(step.Incremental.Pos, codeIncremental, "%s", reads)
+	}
+}
+
+// checkMissingFiltered warns of rows without a cursor that are to be read, and that a filter by the value leaves out at the
+// source, from the first run on.
+func checkMissingFiltered(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	if i.OnMissing != playbook.MissingInclude || c.partial {
+		return
+	}
+	action := c.pb.Resolve(step.Action)
+	if node := action.Field(playbook.FieldStatement); node != nil {
+		if byValue.MatchString(node.Raw) && !orNull.MatchString(node.Raw) {
+			c.Warnf(placeOfField(i, "on_missing"), codeIncremental,
+				"on_missing: include reads rows without %s only if the statement does not exclude them; add OR %s IS NULL to its WHERE", i.CursorPath, i.CursorPath)
+		}
+		return
+	}
+	nodes := action.Values()
+	for _, policy := range step.Retry {
+		nodes = append(nodes, policy.Then.Nodes()...)
+	}
+	if !namesMember(nodes, playbook.IncrementalWord, "value") || namesMember(nodes, playbook.IncrementalWord, "watermark") {
+		return
+	}
+	instead := "{{ incremental.watermark }}"
+	if i.Lag != 0 {
+		instead = "{{ incremental.watermark is defined ? incremental.value : nil }}"
+	}
+	c.Warnf(placeOfField(i, "on_missing"), codeIncremental,
+		"on_missing: include reads rows without %s only if the request does not exclude them, as incremental.value does from the first run; "+
+			"use %s instead, which is nil in the first run", i.CursorPath, instead)
+}
+
+// byValue and orNull are a statement that filters by the value, and one that keeps rows without a cursor.
+var (
+	byValue = regexp.MustCompile(`\{\{[^}]*\bincremental\s*\.\s*value\b`)
+	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
+)
+
+// namesMember reports whether a template of values names a member of a word.
+func namesMember(nodes []*playbook.Node, word, member string) bool {
+	for _, node := range nodes {
+		for leaf := range node.Templates() {
+			for _, ref := range leaf.Template.Refs() {
+				members := playbook.ConstantMembers(ref.Path)
+				if ref.Root == word && len(members) > 0 && members[0] == member {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// filterOf shows how a tool asks for what is new, "" where it cannot.
+func filterOf(tool string, i *playbook.Incremental) string {
+	switch traits := playbook.TraitsOf(tool); {
+	case traits.IntoFile:
+		return ""
+	case traits.Requests && i.Type == incremental.Token:
+		return `params: {sync_token: "{{ incremental.value }}"}`
+	case traits.Requests:
+		return `params: {updated_since: "{{ incremental.value }}"}`
+	case traits.Dialect != "" && i.CursorPath != "":
+		return fmt.Sprintf("WHERE %s >= {{ incremental.value }}", i.CursorPath)
+	}
+	return `args: {since: "{{ incremental.value }}"}`
+}
+
+// checkSinkRows warns of a table that gets one row for a page, where rows that come again are
+// distinguished one by one.
+func checkSinkRows(c *checker, step *playbook.Step) {
+	sink := c.pb.StateHome(step)
+	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !knowsRows(c.pb.Resolve(sink.Action)) {
+		return
+	}
+	c.Warnf(sink.Action.Args.Pos, codeIncremental,
+		"args is one row, but rows that are read again are recognized one by one; write a list with a row each: args: \"{{ result | map({id: .id}) }}\", or mode: upsert with a key")
+}
+
+// checkRestartFull refuses to forget a state that there is not, and to read rows again that a
+// sink would write twice.
+func checkRestartFull(c *checker, step *playbook.Step) {
+	for _, policy := range step.Retry {
+		if !policy.Then.RestartFull {
+			continue
+		}
+		pos := placeOfValue(&policy.Then, "restart")
+		if step.Incremental == nil {
+			c.Errorf(pos, codeCannotRestart, "restart: full starts at the initial value of incremental, which step %q does not have; write restart: true", step.Name)
+			continue
+		}
+		if sink := c.pb.InsertsTwice(step); sink != nil {
+			c.Errorf(pos, codeCannotRestart,
+				"restart: full reads all rows again, and the sink in line %d would insert them twice; use mode: upsert with a key", sink.Pos.Line)
+		}
+	}
+}
+
+// knowsRows reports whether a table leaves out rows that it has from an earlier write of the step.
+func knowsRows(a *playbook.Action) bool {
+	mode, known := a.Mode()
+	return known && slices.Contains([]string{"insert", "insert_or_ignore"}, mode)
+}
+
+func placeOfField(i *playbook.Incremental, word string) source.Position {
+	return i.Values.Place(word, i.Pos)
+}

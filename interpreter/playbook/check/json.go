@@ -1,0 +1,122 @@
+package check
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checkJSONText warns of JSON that is written as text with templates in it: a
+// quote in a value breaks it, or says something else.
+func checkJSONText(c *checker) {
+	bodies := lists.Map(c.pb.Actions(), func(call playbook.CallAt) *playbook.Node { return call.Action.Field("body") })
+	for _, step := range c.pb.Steps {
+		for next := range step.NextCalls() {
+			bodies = append(bodies, next.Body)
+		}
+	}
+	for _, body := range bodies {
+		if body == nil || body.Template == nil {
+			continue
+		}
+		if structured, ok := structuredJSON(body.Template); ok {
+			c.Warnf(body.Pos, codeJSONText, "a quote in a value breaks this JSON; write it as YAML, where values need no escapes: body: %s", playbook.Shorten(structured))
+		}
+	}
+	for _, read := range c.usable() {
+		for i, template := range read.parsed.Templates() {
+			checkJSONLiteral(c, template, read.node.Position(read.parsed.Offset(i)))
+		}
+	}
+}
+
+// jsonPath is the beginning of a path of SQL's JSON functions.
+var jsonPath = regexp.MustCompile(`^\s*(?:(?:lax|strict)\s+)?\$\s*[.\[?]`)
+
+// checkJSONLiteral warns of a literal of a statement that is JSON, or a path into
+// JSON, around its templates.
+func checkJSONLiteral(c *checker, template *expression.Template, pos source.Position) {
+	if _, single := template.Single(); single {
+		return
+	}
+	if built, ok := builtJSON(template); ok {
+		c.Warnf(pos, codeJSONText, "a quote in a value breaks this JSON; let tojson build it: '{{ %s | tojson }}'", playbook.Shorten(built))
+		return
+	}
+	if jsonPath.MatchString(template.Segments()[0].Text) {
+		c.Warnf(pos, codeJSONText, "a value can change the meaning of this path; use operators, as in doc -> 'items' -> {{ n }}, "+
+			"or in PostgreSQL pass values as vars, as in jsonb_path_query(doc, '$.items[$n]', '{{ {n: n} | tojson }}')")
+	}
+}
+
+// structuredJSON is a template that is JSON as text, written as the YAML that
+// means the same. ok is false for other text.
+func structuredJSON(template *expression.Template) (string, bool) {
+	return rewrittenJSON(template, func(source string, inText bool) string {
+		source = "{{ " + source + " }}"
+		if inText {
+			return source
+		}
+		return quotedYAML(source)
+	})
+}
+
+// builtJSON is structuredJSON as an expression.
+func builtJSON(template *expression.Template) (string, bool) {
+	built, ok := rewrittenJSON(template, func(source string, inText bool) string {
+		if inText {
+			return `" ~ ` + source + ` ~ "`
+		}
+		return source
+	})
+	return strings.ReplaceAll(built, `"" ~ `, ""), ok // what is joined is text already
+}
+
+// rewrittenJSON is JSON as text with its templates replaced.
+func rewrittenJSON(template *expression.Template, replace func(source string, inText bool) string) (string, bool) {
+	if _, single := template.Single(); single {
+		return "", false
+	}
+	var plain, out strings.Builder
+	inText := false
+	for _, segment := range template.Segments() {
+		if segment.Program != nil {
+			plain.WriteByte('0')
+			out.WriteString(replace(strings.TrimSpace(segment.Program.Source()), inText))
+			continue
+		}
+		plain.WriteString(segment.Text)
+		out.WriteString(segment.Text)
+		inText = endsInText(segment.Text, inText)
+	}
+	text := strings.TrimSpace(plain.String())
+	if text == "" || text[0] != '{' && text[0] != '[' || !json.Valid([]byte(text)) {
+		return "", false
+	}
+	return strings.Join(strings.Fields(out.String()), " "), true
+}
+
+// endsInText reports whether a piece of JSON ends inside of a text.
+func endsInText(piece string, inText bool) bool {
+	for i := 0; i < len(piece); i++ {
+		switch piece[i] {
+		case '"':
+			inText = !inText
+		case '\\':
+			i++
+		}
+	}
+	return inText
+}
+
+func quotedYAML(template string) string {
+	if strings.Contains(template, `"`) {
+		return "'" + strings.ReplaceAll(template, "'", "''") + "'"
+	}
+	return `"` + template + `"`
+}

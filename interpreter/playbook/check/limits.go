@@ -1,0 +1,45 @@
+package check
+
+import (
+	"reprise/interpreter/playbook"
+)
+
+// checkLimits refuses a policy above the operator's limits. Attempts are
+// limited for failures only, so by the validation only where when names error; a run
+// holds every failure to the limit.
+func checkLimits(c *checker, policy *playbook.Policy) {
+	then, limits := &policy.Then, c.options.Limits
+	if limits.MaxRetries > 0 && then.Repeats && forFailures(policy) {
+		attempts, most, absent := playbook.DefaultFailureAttempts, limits.MaxRetries+1, ", the default"
+		if then.Restart {
+			attempts, most = playbook.DefaultRestarts, limits.MaxRetries
+		}
+		if then.MaxAttempts != nil {
+			attempts, absent = *then.MaxAttempts, ""
+		}
+		word := writtenWord(then, "max_attempts")
+		if attempts > most {
+			if word == "max_retries" { // which does not count the first attempt
+				most, attempts = most-1, attempts-1
+			}
+			c.Errorf(placeOfValue(then, "max_attempts"), codeOperatorLimit, "%s must be at most %d after failures, not %d%s: %s",
+				word, most, attempts, absent, limits.RetriesText())
+		}
+	}
+	if limits.MaxDelay <= 0 {
+		return
+	}
+	for _, d := range then.Delays {
+		if d.Value > limits.MaxDelay {
+			c.Errorf(placeOfValue(then, d.Word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
+				writtenWord(then, d.Word), playbook.DurationText(limits.MaxDelay), playbook.DurationText(d.Value), limits.DelayText())
+		}
+	}
+}
+
+// forFailures reports whether the condition names error, other than to exclude
+// failures.
+func forFailures(p *playbook.Policy) bool {
+	program, ok := p.When.Program()
+	return ok && p.When.Names("error") && !playbook.SuccessesOnly(program)
+}

@@ -1,0 +1,236 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// members are the members of the words whose shape the language fixes. A
+// member that is none of them is always nil, which is never what was meant.
+var members = map[string][]string{
+	"error": {
+		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
+		"exhausted", "collected",
+	},
+	"this":                   {"status", "data", "error", "meta"},
+	"_retry":                 {"page", "index", "attempt", "count", "policy"},
+	"_loop":                  {"index", "count", "size"},
+	"event":                  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
+	playbook.IncrementalWord: {"value", "watermark"},
+	playbook.PartitionWord:   {"key", "index", "start", "end"},
+	"run":                    {"id", "started_at", "playbook", "scheduled_at"},
+}
+
+var metaMembers = []string{
+	"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", playbook.IncrementalWord,
+	"discarded_values", "discarded_rows", "rejected_rows",
+}
+
+// metaStateMembers are those of incremental in meta.
+var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
+
+// checkMembers checks the members that a name is asked for, as far as they are
+// constant.
+func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) {
+	if ref.Root == "result" || ref.Root == "response" && at.Spot&(playbook.AtVars|playbook.AtNext|playbook.AtStepSink|playbook.AtStepNotice) != 0 {
+		checkShape(c, pos, ref.Root, c.resultShape(at), ref.Path)
+		return
+	}
+	key, ok := playbook.PathKey(ref.Path, 0)
+	if !ok {
+		return
+	}
+	switch ref.Root {
+	case "response":
+		checkAnswer(c, at, pos, key)
+	case "steps":
+		if c.pb.Step(key) == nil {
+			c.Errorf(pos.at(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			offerMember(c, "steps", key, expression.Certain(key, c.stepNames()))
+			return
+		}
+		checkEnvelope(c, pos, "steps."+key, ref.Path[1:], c.stepShape(c.pb.Step(key)))
+	case "this":
+		checkEnvelope(c, pos, "this", ref.Path, c.resultShape(at))
+	case "vars":
+		checkVar(c, pos, key)
+	default:
+		checkMember(c, pos, ref.Root, key, members[ref.Root])
+	}
+}
+
+// checkAnswer warns of a member of response that other systems have for the answer
+// around the body.
+func checkAnswer(c *checker, at playbook.StepSpot, pos place, key string) {
+	if spec, ok := c.specOf(stepAction(at)); !ok || !playbook.TraitsOf(spec.Name).Requests {
+		return
+	}
+	if plain := playbook.PlainWord(key); plain == "statuscode" || plain == "httpstatus" {
+		c.Warnf(pos.at(), codeUnknownMember, "response is the body of the response; its status is this.meta.status, or error.status after a failure")
+	}
+}
+
+// stepAction is the call of the step that a site belongs to, nil for none.
+func stepAction(at playbook.StepSpot) *playbook.Action {
+	if at.Step == nil {
+		return nil
+	}
+	return at.Step.Action
+}
+
+// checkEnvelope checks a path into an envelope: docs/concepts/expressions.md#names.
+func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape) {
+	key, ok := playbook.PathKey(path, 0)
+	if !ok {
+		return
+	}
+	if key == "data" {
+		checkShape(c, pos, owner+".data", data, path[1:])
+		return
+	}
+	checkMember(c, pos, owner, key, members["this"])
+	inner, ok := playbook.PathKey(path, 1)
+	switch {
+	case !ok:
+	case key == "error":
+		checkMember(c, pos, owner+".error", inner, members["error"])
+	case key == "meta":
+		checkMember(c, pos, owner+".meta", inner, metaMembers)
+		if member, ok := playbook.PathKey(path, 2); ok && inner == playbook.IncrementalWord && !slices.Contains(metaStateMembers, member) {
+			c.Warnf(pos.at(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
+				owner, member, playbook.Listed(metaStateMembers))
+		}
+	}
+}
+
+// varsOf are the variables that steps set.
+func varsOf(pb *playbook.Playbook) map[string]bool {
+	names := map[string]bool{}
+	for _, step := range pb.Steps {
+		for _, entry := range step.Vars {
+			names[entry.Key] = true
+		}
+	}
+	return names
+}
+
+func checkVar(c *checker, pos place, key string) {
+	if c.vars[key] || c.meant[key] {
+		return
+	}
+	near := ""
+	if len(c.vars) <= mostSuggested {
+		near = expression.Suggest(key, slices.Collect(maps.Keys(c.vars)))
+	}
+	if near != "" {
+		c.Warnf(pos.at(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		offerMember(c, "vars", key, expression.Certain(key, slices.Collect(maps.Keys(c.vars))))
+		return
+	}
+	c.Warnf(pos.at(), codeUnknownMember, "no step sets vars.%s, so it is always nil; set it in a step with vars: {%s: …}", key, key)
+}
+
+func checkMember(c *checker, pos place, owner, key string, known []string) {
+	if len(known) == 0 || slices.Contains(known, key) {
+		return
+	}
+	hint := "its members are " + playbook.Listed(known)
+	if meant := playbook.ForeignIn(foreignMembers[ownerWord(owner)], key, 0, nil).Write; meant != "" {
+		hint = "write " + meant
+	} else if near := expression.Suggest(key, known); near != "" {
+		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
+	}
+	c.Warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	offerMember(c, owner, key, expression.Certain(key, known))
+}
+
+// offerMember gives the last problem, which is about a member of an owner, another member.
+func offerMember(c *checker, owner, key, instead string) {
+	if instead != "" {
+		c.Offer(owner+"."+key, owner+"."+instead)
+	}
+}
+
+// ownerWord is the word of the language that an owner ends with: error of
+// steps.fetch.error.
+func ownerWord(owner string) string { return owner[strings.LastIndexByte(owner, '.')+1:] }
+
+// checkFailedMeta warns of a condition that is asked after a failure and names
+// what only an answer that succeeded has in this.meta.
+func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
+	for _, condition := range conditions {
+		program, ok := condition.Program()
+		if !ok || !playbook.FailuresOnly(program) {
+			continue
+		}
+		for _, ref := range condition.Template.Refs() {
+			meta, _ := playbook.PathKey(ref.Path, 0)
+			member, _ := playbook.PathKey(ref.Path, 1)
+			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
+				continue
+			}
+			c.Warnf(c.placing.at(condition, ref.Offset), codeUnknownMember,
+				"this.meta.%s is set only after a success, so in this condition, which matches failures, it is always nil; use error.%s",
+				member, member)
+		}
+	}
+}
+
+// MembersOf are the members of what a path of names leads to, as far as the language, the workload and
+// the steps say which there are: of error, this.meta, steps.NAME.error or workload.
+func MembersOf(pb *playbook.Playbook, path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	switch root := path[0]; root {
+	case "this":
+		return envelopeMembers(path[1:])
+	case "steps":
+		if len(path) > 1 {
+			return envelopeMembers(path[2:])
+		}
+		return lists.Map(pb.Steps, func(step *playbook.Step) string { return step.Name })
+	case "vars":
+		return playbook.SortedKeys(varsOf(pb))
+	case "workload":
+		return keysAt(pb.Workload, path[1:])
+	default:
+		if _, isKey := pb.Workload[root]; isKey {
+			return keysAt(pb.Workload, path)
+		}
+		if len(path) == 1 {
+			return members[root]
+		}
+	}
+	return nil
+}
+
+func envelopeMembers(path []string) []string {
+	switch strings.Join(path, ".") {
+	case "":
+		return members["this"]
+	case "error":
+		return members["error"]
+	case "meta":
+		return metaMembers
+	case "meta." + playbook.IncrementalWord:
+		return metaStateMembers
+	}
+	return nil
+}
+
+// keysAt are the keys of the map that a path leads to.
+func keysAt(value any, path []string) []string {
+	for _, key := range path {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	object, _ := value.(map[string]any)
+	return playbook.SortedKeys(object)
+}

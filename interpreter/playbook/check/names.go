@@ -1,0 +1,334 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checkNames checks every name that an expression takes from its scope against
+// the place where it is: docs/concepts/expressions.md#names.
+func checkNames(c *checker) {
+	check := func(at playbook.StepSpot, node *playbook.Node, ref expression.Ref) {
+		if at.Field != "" && !c.understands(at.Action, at.Field) {
+			return
+		}
+		pos := c.place(node, ref.Offset) // a name of the language comes before one of the playbook
+		if !checkLanguageName(c, at, pos, ref) && !checkPlaybookName(c, at, pos, ref) {
+			unknownName(c, at, pos, ref.Root)
+		}
+	}
+	for _, at := range c.pb.Values() {
+		for leaf := range at.Node.Templates() {
+			for _, ref := range leaf.Template.Refs() {
+				check(at.StepSpot, leaf, ref)
+			}
+		}
+	}
+	c.statementRefs(check)
+}
+
+// place is where a name is. The position is worked out for those that are a
+// problem: it takes a walk over the text.
+type place struct {
+	node   *playbook.Node
+	offset int
+	in     *placing
+}
+
+func (c *checker) place(node *playbook.Node, offset int) place {
+	return place{node: node, offset: offset, in: &c.placing}
+}
+
+func (p place) at() source.Position { return p.in.at(p.node, p.offset) }
+
+// placing works out places within a node once for all problems in it.
+type placing struct {
+	node   *playbook.Node
+	places []source.Position
+}
+
+func (p *placing) at(node *playbook.Node, offset int) source.Position {
+	if node.File() == nil {
+		return node.Pos
+	}
+	if p.node != node {
+		p.node, p.places = node, node.Positions()
+	}
+	return p.places[min(max(offset, 0), len(p.places)-1)]
+}
+
+// checkLanguageName is false for a name that the language does not give.
+func checkLanguageName(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) bool {
+	name := ref.Root
+	if name == playbook.CallbackWord && slices.Contains(playbook.RequestFields, at.Field) && at.Action != nil && playbook.TraitsOf(c.toolOf(at.Action)).Awaits {
+		checkCallback(c, pos, ref)
+		return true
+	}
+	if at.Named(name) {
+		if key, ok := playbook.PathKey(ref.Path, 0); ok {
+			checkMember(c, pos, name, key, members[name])
+		}
+		return true
+	}
+	w, ok := findWord(name)
+	if ok {
+		checkWord(c, at, pos, ref, w)
+	}
+	return ok
+}
+
+// checkPlaybookName is false for a name that the playbook does not give: no element
+// of a loop, no step and no key of the workload.
+func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expression.Ref) bool {
+	name := ref.Root
+	step := c.pb.Step(name)
+	_, isKey := c.workload[name]
+	switch {
+	case slices.Contains(c.elements(at), name), slices.Contains(intos(at), name):
+	case at.Spot == playbook.AtStepSink && at.Step.Loop != nil && at.Step.Loop.Element == name:
+		c.elementInStepSink(at, pos, name)
+	case step != nil && at.Spot&(playbook.AtBegin|playbook.AtState) == 0:
+		checkShape(c, pos, name, c.stepShape(step), ref.Path)
+	case isKey:
+	case step != nil && at.Spot == playbook.AtState:
+		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but the name of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
+	case step != nil:
+		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload, because it is evaluated before the run starts", name, beginWord(at))
+	default:
+		return false
+	}
+	return true
+}
+
+// orElement names what the name of a state may use besides the workload.
+func orElement(at playbook.StepSpot) string {
+	if at.Step.Loop == nil {
+		return ""
+	}
+	return " and the element " + playbook.Quote(at.Step.Loop.Element)
+}
+
+// beginWord is the word of the language that a value is worked out for before any
+// step has run.
+func beginWord(at playbook.StepSpot) string {
+	if at.Spot == playbook.AtConcurrency {
+		return "concurrency"
+	}
+	return "tool"
+}
+
+// checkWord checks a word of the language: where it is, and its members.
+func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, w word) {
+	switch {
+	case w.loop && at.Spot == playbook.AtStepSink && at.Step.Loop != nil:
+		c.elementInStepSink(at, pos, w.name)
+	case !c.hasWord(at, w):
+		c.Errorf(pos.at(), codeUnavailableName, "%q has no value here; it is available %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
+	default:
+		checkMembers(c, at, pos, ref)
+	}
+}
+
+// hasWord reports whether a word of the language has a value at a site.
+func (c *checker) hasWord(at playbook.StepSpot, w word) bool {
+	return at.Spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (w.name != playbook.IncrementalWord || c.insideState(at)) &&
+		(w.name != playbook.PartitionWord || c.pb.Partitions != nil || c.partial)
+}
+
+// insideState reports whether the site belongs to a call that has a state.
+func (c *checker) insideState(at playbook.StepSpot) bool {
+	if at.Spot == playbook.AtWorkbook {
+		return slices.ContainsFunc(c.callers(at.Action), func(step *playbook.Step) bool { return step.Incremental != nil })
+	}
+	has := at.Step != nil && (at.Step.Incremental != nil || c.partial) // or it may be what could not be decoded
+	return has && (at.Spot != playbook.AtStepSink || at.Step.Loop == nil)
+}
+
+// checkCallback checks the members of CallbackWord.
+func checkCallback(c *checker, pos place, ref expression.Ref) {
+	member := ""
+	if len(ref.Path) > 0 {
+		member, _ = ref.Path[0].(string)
+	}
+	if len(ref.Path) != 1 || !slices.Contains(playbook.CallbackMembers, member) {
+		c.Errorf(pos.at(), codeUnknownName, "%s is a map; use one of its members: %s", playbook.CallbackWord, playbook.Listed(playbook.CallbackMembers))
+	}
+}
+
+// insteadHere is what a word that is not known at a site is called there.
+func insteadHere(at playbook.StepSpot, name string) string {
+	switch {
+	case name == playbook.DataWord && at.Spot&(playbook.AtSinks|playbook.AtVars|playbook.AtNext) != 0:
+		return `; write "result"`
+	case (name == playbook.DataWord || name == "result") && at.Spot&(playbook.AtWhen|playbook.AtThen) != 0:
+		return `; write "response"`
+	case (name == "response" || name == "result" || name == "this" || name == playbook.DataWord) && at.Spot&(playbook.AtField|playbook.AtCollection|playbook.AtOutput) != 0:
+		return "; use the step's name for its result"
+	}
+	return ""
+}
+
+// insteadOf helps where a workload key has the name of a word.
+func (c *checker) insteadOf(name string) string {
+	if _, ok := c.workload[name]; ok {
+		return "; the workload key is workload." + name
+	}
+	if name == playbook.PartitionWord && c.options.caller != nil {
+		return fmt.Sprintf(`; pass the part that is needed with workload: {part: "{{ partition.key }}"} in %s`, whoIs(c.options.caller.call))
+	}
+	return ""
+}
+
+func (c *checker) elementInStepSink(at playbook.StepSpot, pos place, name string) {
+	c.Errorf(pos.at(), playbook.CodeElementInStepSink,
+		"%q is available only inside the loop of step %q, but the sink of the step runs once, after the loop; to write once per iteration, move it: loop: {…, sink: {tool: %s, …}}",
+		name, at.Step.Name, c.toolOf(at.Action))
+}
+
+// insideLoop reports whether the site is evaluated once per iteration.
+func (c *checker) insideLoop(at playbook.StepSpot) bool {
+	if at.Spot == playbook.AtWorkbook {
+		return len(c.elements(at)) > 0
+	}
+	return at.Step != nil && at.Step.Loop != nil && at.Spot&playbook.InLoop != 0
+}
+
+// elements are the elements of loops that a site may name. A workbook entry
+// may name those of the loops that call it.
+func (c *checker) elements(at playbook.StepSpot) []string {
+	var names []string
+	switch {
+	case at.Spot == playbook.AtWorkbook:
+		for _, step := range c.callers(at.Action) {
+			if step.Loop != nil {
+				names = append(names, step.Loop.Element)
+			}
+		}
+	case at.Step != nil && at.Step.Loop != nil && at.Spot&(playbook.InLoop|playbook.AtState) != 0:
+		names = append(names, at.Step.Loop.Element)
+	}
+	return names
+}
+
+// intos are the names that the step of a site collects into, where they are
+// known.
+func intos(at playbook.StepSpot) []string {
+	if at.Step == nil || at.Spot&(playbook.AtWhen|playbook.AtThen|playbook.AtThenSink) == 0 {
+		return nil
+	}
+	var names []string
+	for collect := range at.Step.Collects() {
+		names = append(names, collect.Into)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func unknownName(c *checker, at playbook.StepSpot, pos place, name string) {
+	inLoop := func(step *playbook.Step) bool { return step.Loop != nil && step.Loop.Element == name }
+	if step := lists.First(c.pb.Steps, inLoop); step != nil {
+		c.Errorf(pos.at(), codeUnavailableName, "%q is the element of the loop in step %q and available only inside it", name, step.Name)
+		return
+	}
+	if step := c.stepInto(name); step != nil {
+		c.Errorf(pos.at(), codeUnavailableName, "step %[2]q collects into %[1]q, which is available in the when and then of its retry; after the step, use %[3]s for its result", name, step.Name, step.Name)
+		return
+	}
+	if hint := cmp.Or(playbook.Says(c.workloadHint(name)), c.unknownHint(at, name)); hint.Text != "" {
+		c.Errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint.Text)
+		c.Offer(name, hint.Certain(name, c.namesAt(at)))
+	}
+}
+
+// unknownHint says what is meant, or missing, where nobody knows a name; it is empty
+// where what is not seen here may give it.
+func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
+	if c.options.Open || c.options.caller != nil && c.options.caller.open {
+		return playbook.Hint{}
+	}
+	near, foreign := "", c.foreignName(at, name)
+	if len(c.workload) <= mostSuggested {
+		near = expression.Suggest(name, c.namesAt(at))
+	}
+	switch {
+	case name == playbook.CallbackWord:
+		return playbook.Says(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
+	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.argsHave(at, name):
+		return meantMember("args", name)
+	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.vars[name]:
+		return meantMember("vars", name)
+	case foreign != "":
+		return playbook.Says(foreign)
+	case near != "":
+		return playbook.DidYouMean(near)
+	case expression.IsFunction(name):
+		return playbook.Says(fmt.Sprintf("; to call the function, write %s(…)", name))
+	case slices.Contains(playbook.NoticeNames, name) && len(c.pb.Notify) > 0:
+		return playbook.Says(": it is available in notify, and in on_success and on_failure of the playbook")
+	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
+		return playbook.Hint{} // it may be what could not be decoded
+	case c.options.caller != nil:
+		return playbook.Says(": it is not a step, a workload key or a name of the language; if it should be passed in, add it to the workload of the step that runs this playbook")
+	}
+	return playbook.Says(fmt.Sprintf(": it is not a step, a workload key or a name of the language; if the run supplies it, validate with --set %s=…", name))
+}
+
+// meantMember is the hint to a member of args or vars.
+func meantMember(owner, name string) playbook.Hint {
+	word := owner + "." + name
+	return playbook.Hint{Text: fmt.Sprintf("; did you mean %s?", word), Word: word}
+}
+
+// mostSuggested is how many names are looked through for one that was meant.
+const mostSuggested = 1000
+
+// argsHave reports whether the args of the step at a site may have a member:
+// its own, those of its pages, and those of routes that lead to it.
+func (c *checker) argsHave(at playbook.StepSpot, name string) bool {
+	var s supply
+	switch {
+	case at.Step != nil && at.Step.Action != nil:
+		s = c.supplied(at.Step, at.Step.Action.Args)
+	case at.Step == nil && at.Action != nil: // an entry of the workbook
+		s.add(at.Action.Args, &s.always)
+	}
+	return s.has(name)
+}
+
+func (c *checker) stepInto(name string) *playbook.Step {
+	for _, step := range c.pb.Steps {
+		for collect := range step.Collects() {
+			if collect.Into == name {
+				return step
+			}
+		}
+	}
+	return nil
+}
+
+// namesAt are all names that an expression may use at a site.
+func (c *checker) namesAt(at playbook.StepSpot) []string {
+	names := slices.Collect(maps.Keys(c.workload))
+	names = append(names, c.elements(at)...)
+	names = append(names, intos(at)...)
+	for _, w := range words {
+		if c.hasWord(at, w) {
+			names = append(names, w.name)
+		}
+	}
+	if at.Spot == playbook.AtRunNotice {
+		names = append(names, playbook.NoticeNames...)
+	}
+	if at.Spot&(playbook.AtBegin|playbook.AtState) == 0 {
+		names = append(names, c.stepNames()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

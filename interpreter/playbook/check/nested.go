@@ -1,0 +1,30 @@
+package check
+
+import (
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// checkNested refuses templates in the strings of expressions: docs/concepts/expressions.md#templates.
+// A condition with one is always true, or never.
+func checkNested(c *checker) {
+	for _, at := range c.pb.Values() {
+		if at.Field == playbook.CodeFieldName || at.Field != "" && !c.understands(at.Action, at.Field) {
+			continue
+		}
+		for node := range at.Node.All() {
+			template := node.Template
+			if template == nil && (node.Kind == playbook.ConstantNode || node.Kind == playbook.TemplateNode) && strings.Contains(node.Raw, "{{") { // SQL, or text that is constant
+				template, _ = expression.ParseTemplate(node.Raw)
+			}
+			if template == nil {
+				continue
+			}
+			for _, problem := range template.Nested() {
+				c.Errorf(node.Position(problem.Offset), problem.Code, "%s", problem.Message)
+			}
+		}
+	}
+}

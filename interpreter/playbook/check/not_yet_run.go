@@ -1,0 +1,128 @@
+package check
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// checkNotYetRun warns of a step that names the result of one which cannot have run by then: no
+// route leads from that one to it. Such a name is always nil.
+func checkNotYetRun(c *checker) {
+	if c.partial || c.unclear || c.pb.First() == nil || len(c.pb.Steps) > mostSuggested {
+		return // a route that was not understood may lead there
+	}
+	r := newRoutes(c)
+	check := func(at playbook.StepSpot, node *playbook.Node, ref expression.Ref) {
+		name, shown := ref.Root, ref.Root
+		if name == "steps" {
+			name, _ = playbook.PathKey(ref.Path, 0)
+			shown = "steps." + name
+		}
+		named := c.pb.Step(name)
+		_, isKey := c.workload[ref.Root]
+		if at.Step == nil || named == nil || isKey || slices.Contains(c.elements(at), ref.Root) || slices.Contains(intos(at), ref.Root) {
+			return
+		}
+		if named == at.Step && at.Spot&(playbook.AtField|playbook.AtCollection) == 0 || r.canHaveRun(named, at.Step) {
+			return
+		}
+		c.Warnf(c.place(node, ref.Offset).at(), codeNotYetRun, "step %q cannot have run before %s, so %s is always nil here; %s",
+			named.Name, who(at.Step, named), shown, remedy(at.Step, named))
+	}
+	for _, at := range c.pb.Values() {
+		for leaf, ref := range at.Node.ScalarRefs() {
+			check(at.StepSpot, leaf, ref)
+		}
+	}
+}
+
+func who(step, named *playbook.Step) string {
+	if step == named {
+		return "itself"
+	}
+	return "step " + playbook.Quote(step.Name)
+}
+
+func remedy(step, named *playbook.Step) string {
+	if step == named {
+		return "the response of the previous attempt is response, in retry"
+	}
+	return "lead from " + named.Name + " to " + step.Name + " with next, or name a step before it"
+}
+
+// routes say which steps lead to which.
+type routes struct {
+	pb   *playbook.Playbook
+	next map[*playbook.Step][]*playbook.Step
+	// forks is set where two branches may run side by side, of which neither leads to the other.
+	forks bool
+	// behind are the steps that each leads to.
+	behind map[*playbook.Step]map[*playbook.Step]bool
+	// without are the steps that a run comes to without passing through each.
+	without map[*playbook.Step]map[*playbook.Step]bool
+}
+
+func newRoutes(c *checker) *routes {
+	pb := c.pb
+	r := &routes{pb: pb, next: map[*playbook.Step][]*playbook.Step{}, behind: map[*playbook.Step]map[*playbook.Step]bool{}, without: map[*playbook.Step]map[*playbook.Step]bool{}}
+	for _, step := range pb.Steps {
+		together := 0 // entries without when are taken together
+		for _, route := range step.Next {
+			if route.When == nil && !route.Else {
+				together += len(route.Targets)
+			}
+			r.forks = r.forks || len(route.Targets) > 1 || together > 1
+			for _, target := range route.Targets {
+				next := pb.Step(target.Step)
+				if next == nil { // reported; a step with a name like that is meant
+					next = pb.Step(expression.Suggest(target.Step, c.stepNames()))
+				}
+				if next != nil {
+					r.next[step] = append(r.next[step], next)
+				}
+			}
+		}
+	}
+	return r
+}
+
+// leads reports whether a step leads to another one, or back to itself.
+func (r *routes) leads(from, to *playbook.Step) bool {
+	if r.behind[from] == nil {
+		r.behind[from] = r.reach(r.next[from], nil)
+	}
+	return r.behind[from][to]
+}
+
+// reach are the steps that some lead to, themselves included, without passing through one.
+func (r *routes) reach(from []*playbook.Step, without *playbook.Step) map[*playbook.Step]bool {
+	reached := map[*playbook.Step]bool{}
+	for queue := slices.Clone(from); len(queue) > 0; {
+		step := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if step == without || reached[step] {
+			continue
+		}
+		reached[step] = true
+		queue = append(queue, r.next[step]...)
+	}
+	return reached
+}
+
+// canHaveRun reports whether a step may have run when another one begins.
+func (r *routes) canHaveRun(step, before *playbook.Step) bool {
+	switch {
+	case r.leads(step, before):
+		return true
+	case step == before || !r.forks:
+		return false
+	}
+	// Of branches that run side by side one may have come far; but what every way leads to
+	// through the step runs later.
+	if r.without[before] == nil {
+		r.without[before] = r.reach([]*playbook.Step{r.pb.First()}, before)
+	}
+	return r.without[before][step]
+}

@@ -1,0 +1,38 @@
+package check
+
+import (
+	"reprise/interpreter/playbook"
+)
+
+// checkRestart checks that restart follows failures only, and that no sink of
+// the step keeps pages that a restart drops (docs/concepts/attempts.md#beginning-again).
+func checkRestart(c *checker, step *playbook.Step) {
+	var restarting *playbook.Policy
+	for _, policy := range step.Retry {
+		if !policy.Then.Restart {
+			continue
+		}
+		restarting = policy
+		if program, ok := policy.When.Program(); ok && !playbook.FailuresOnly(program) {
+			c.Errorf(placeOfWord(&policy.Then, "restart"), codeCannotRestart,
+				"restart follows a failure, but this policy may also match a success; test the error, for example when: \"{{ error.status == 410 }}\"")
+		}
+	}
+	if restarting == nil {
+		return
+	}
+	for _, policy := range step.Retry {
+		if pages := policy.Then.PerIteration; pages != nil && !idempotentByRow(pages) && !c.pb.Stages(pages) {
+			c.Errorf(pages.Pos, codeCannotRestart,
+				"restart in policy %d drops the pages and reads them again, but this sink would keep the rows it has already written; write pages to a table with mode: upsert or replace, or write the collected result with then.sink",
+				restarting.Number)
+		}
+	}
+}
+
+// idempotentByRow reports whether a sink replaces rows that it writes again,
+// also where they are in another page by then.
+func idempotentByRow(s *playbook.Sink) bool {
+	mode, _ := s.Action.Mode()
+	return s.Action.Field(playbook.StatementField) == nil && s.Action.Field("table") != nil && mode == "upsert"
+}

@@ -1,0 +1,302 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checkRetry checks the bounds of policies and warns of words without effect.
+func checkRetry(c *checker) {
+	for _, call := range c.pb.Actions() {
+		if call.Sink != nil {
+			checkPolicies(c, call.Action.Retry, true)
+		}
+	}
+	for _, step := range c.pb.Steps {
+		checkPolicies(c, step.Retry, false)
+		checkRestart(c, step)
+		checkNextCalls(c, step)
+		checkStrategies(c, step)
+		checkGiveUpSinks(c, step)
+		for _, route := range step.Next {
+			checkFailedMeta(c, route.When)
+		}
+	}
+}
+
+func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
+	var taken outcomes
+	for i, policy := range policies {
+		if by := cmp.Or(taken.by(policy), wider(policies[:i], policy)); by != nil {
+			c.Warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put specific policies before general ones",
+				policy.Number, by.Number, by.Pos.Line)
+		} else {
+			taken.add(policy)
+		}
+		checkBounds(c, policy)
+		checkDelays(c, &policy.Then)
+		checkEffects(c, policy)
+		checkIgnore(c, policy)
+		checkLimits(c, policy)
+		checkFailedMeta(c, policy.When, policy.StopWhen)
+		if !ofSink { // sink_retry.go refuses pages there
+			checkPages(c, policy)
+			checkFail(c, policy)
+		}
+	}
+}
+
+// outcomes remembers which policies take every failure and every success for
+// themselves.
+type outcomes struct{ failures, successes *playbook.Policy }
+
+// by is the policy that leaves nothing to another one, nil if there is none.
+func (o outcomes) by(policy *playbook.Policy) *playbook.Policy {
+	failures, successes := true, true
+	if program, ok := policy.When.Program(); ok {
+		failures, successes = !playbook.SuccessesOnly(program), !playbook.FailuresOnly(program)
+	}
+	switch {
+	case failures && o.failures == nil, successes && o.successes == nil:
+		return nil
+	case successes:
+		return o.successes
+	}
+	return o.failures
+}
+
+// wider is the first of some policies that matches whatever another one does and is the last to be
+// asked then, nil if there is none. Counts differ from policy to policy.
+func wider(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
+	const most = 50 // others are few, or written by a program
+	program, ok := policy.When.Program()
+	if !ok || policy.When.Names("_retry") {
+		return nil
+	}
+	for _, other := range earlier[:min(len(earlier), most)] {
+		if when, ok := other.When.Program(); ok && other.Then.OnExhausted != playbook.ExhaustedContinue && program.Implies(when) {
+			return other
+		}
+	}
+	return nil
+}
+
+func (o *outcomes) add(policy *playbook.Policy) {
+	program, ok := policy.When.Program()
+	if !ok || policy.Then.OnExhausted == playbook.ExhaustedContinue {
+		return
+	}
+	if o.failures == nil && program.Assume(playbook.FailureFacts) == expression.AlwaysTrue && program.Assume(playbook.NoAnswerFacts) == expression.AlwaysTrue {
+		o.failures = policy
+	}
+	if o.successes == nil && program.Assume(playbook.SuccessFacts) == expression.AlwaysTrue {
+		o.successes = policy
+	}
+}
+
+func checkBounds(c *checker, policy *playbook.Policy) {
+	then := &policy.Then
+	if n := then.MaxAttempts; n != nil && *n < 1 {
+		counts := "it counts the first attempt, so 1 means no retry"
+		if then.Restart {
+			counts = "it counts the restarts"
+		}
+		c.Errorf(placeOfValue(then, "max_attempts"), playbook.CodeBounds, "%s must be at least 1, not %d: %s", writtenWord(then, "max_attempts"), *n, counts)
+	}
+	if m := then.Multiplier; m != nil && !(*m >= 1) {
+		c.Errorf(placeOfValue(then, "backoff_multiplier"), playbook.CodeBounds, "backoff_multiplier must be at least 1, not %v: with 1 every delay is the same", *m)
+	}
+}
+
+// placeOfWord is the place of a key, value that of what is behind it.
+func placeOfWord(t *playbook.Then, name string) source.Position { return t.Words.Place(name, t.Pos) }
+
+func placeOfValue(t *playbook.Then, name string) source.Position { return t.Values.Place(name, t.Pos) }
+
+// writtenWord is the word as the author wrote it, which an older form has others for.
+func writtenWord(t *playbook.Then, word string) string {
+	if spelt, ok := t.Spelt()[word]; ok {
+		return spelt
+	}
+	return word
+}
+
+func checkDelays(c *checker, then *playbook.Then) {
+	if then.Delay != nil {
+		noEffect(c, then, "with delay, every wait is the same",
+			"initial_delay", "max_delay", "backoff", "backoff_multiplier")
+		return
+	}
+	if then.Backoff == playbook.NoBackoff {
+		noEffect(c, then, "with backoff: none there is no wait",
+			"initial_delay", "max_delay", "backoff_multiplier", "jitter")
+		return
+	}
+	if then.Backoff == playbook.Linear || then.Backoff == playbook.Fixed {
+		noEffect(c, then, "only backoff: exponential multiplies", "backoff_multiplier")
+	}
+	switch longest := then.MaxDelay; {
+	case longest == nil:
+	case then.InitialDelay != nil && *longest < *then.InitialDelay:
+		c.Errorf(placeOfValue(then, "max_delay"), playbook.CodeBounds, "%s (%s) must be at least %s (%s)",
+			writtenWord(then, "max_delay"), *longest, writtenWord(then, "initial_delay"), *then.InitialDelay)
+	case then.InitialDelay == nil && *longest < playbook.DefaultInitialDelay:
+		c.Errorf(placeOfValue(then, "max_delay"), playbook.CodeBounds, "max_delay (%s) must be at least initial_delay, which is %s by default; set initial_delay too",
+			*longest, playbook.DefaultInitialDelay)
+	}
+}
+
+// noEffect warns of words that the reason given makes idle.
+func noEffect(c *checker, then *playbook.Then, reason string, words ...string) {
+	for _, word := range words {
+		if then.Words.Has(word) {
+			c.Warnf(placeOfWord(then, word), codeNoEffect, "%s has no effect: %s", word, reason)
+		}
+	}
+}
+
+func checkEffects(c *checker, policy *playbook.Policy) {
+	then := &policy.Then
+	if !then.Repeats {
+		noEffect(c, then, "this policy never repeats a request; add for example max_attempts, delay or next_call", "on_exhausted", "allow_repeat", "end_on_repeat")
+		return
+	}
+	if then.NextCall == nil {
+		noEffect(c, then, "only next_call is checked for repetition", "allow_repeat", "end_on_repeat")
+	}
+	if then.AllowRepeat && then.EndOnRepeat {
+		c.Errorf(placeOfWord(then, "end_on_repeat"), playbook.CodeConflict, "allow_repeat allows repetition, and end_on_repeat ends the pages at a repetition; keep one of them")
+	}
+}
+
+// checkIgnore refuses ignore where it could not hold, and warns of a result
+// that no call could have.
+func checkIgnore(c *checker, policy *playbook.Policy) {
+	then := &policy.Then
+	program, ok := policy.When.Program()
+	switch {
+	case !then.Ignore:
+	case ok && playbook.SuccessesOnly(program):
+		c.Errorf(placeOfWord(then, "ignore"), codeIgnoreAfterSuccess,
+			"ignore turns a failure into an empty result, but this policy matches only successes; to replace the result of a success, use result alone")
+	case then.Repeats:
+		word := repeatingWord(then)
+		c.Errorf(placeOfWord(then, "ignore"), playbook.CodeConflict,
+			"ignore ends the call at the first match, but %s requests another attempt; to retry first, add a policy before this one with %s and on_exhausted: continue",
+			word, word)
+	}
+	switch {
+	case then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed:
+	case ok && playbook.FailuresOnly(program):
+		noEffect(c, then, "a failure that this policy matches does not end the call successfully; to do so, add ignore: true", "result")
+	case then.Repeats && then.NextCall == nil:
+		noEffect(c, then, "this policy retries, and the call fails when it is exhausted; to succeed instead, add on_exhausted: succeed", "result")
+	}
+}
+
+// repeatingWord is the first word in the file that makes the policy repeat.
+func repeatingWord(t *playbook.Then) string {
+	first := ""
+	for _, word := range append([]string{"restart"}, playbook.RepeatingWords...) {
+		if t.Words.Has(word) && (first == "" || placeOfWord(t, word).Before(placeOfWord(t, first))) {
+			first = word
+		}
+	}
+	return first
+}
+
+// checkPages warns where pages go nowhere and where next_call is never reached.
+func checkPages(c *checker, policy *playbook.Policy) {
+	then := &policy.Then
+	program, ok := policy.When.Program()
+	switch {
+	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.Names("response"):
+		c.Warnf(then.Collect.Pos, codeCollectWithoutNextCall,
+			"collect without next_call: this policy repeats the same request, and its responses are not collected; add next_call with what changes, or remove collect")
+	case then.NextCall == nil:
+	case ok && playbook.FailuresOnly(program):
+		c.Errorf(then.NextCall.Pos, codeNextCallAfterFailure,
+			"next_call follows a success, but this policy matches only failures; move it to a policy such as when: \"{{ response.next is defined }}\"")
+	case then.Collect == nil && then.PerIteration == nil:
+		c.Warnf(then.NextCall.Pos, codePagesNotCollected,
+			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
+	}
+}
+
+// checkNextCalls compares the words of next_call with the fields of the step's tool:
+// one that it does not have would change nothing from page to page.
+func checkNextCalls(c *checker, step *playbook.Step) {
+	spec, known := c.specOf(step.Action)
+	if !known {
+		return
+	}
+	for next := range step.NextCalls() {
+		for _, word := range []struct {
+			name  string
+			value *playbook.Node
+		}{{"params", next.Params}, {"headers", next.Headers}, {"url", next.URL}, {"method", next.Method}, {"body", next.Body}} {
+			if _, ok := spec.Field(word.name); word.value != nil && !ok {
+				c.Errorf(word.value.Pos, codeUnknownField, "next_call cannot change %s: the tool %s has no field %q; change args, and use them in its fields",
+					word.name, spec.Name, word.name)
+			}
+		}
+	}
+}
+
+// specOf is the spec of the tool that a step calls, the workbook's entry where it
+// calls one; false where that is not known, or nothing is called.
+func (c *checker) specOf(action *playbook.Action) (playbook.ToolSpec, bool) {
+	if action == nil {
+		return playbook.ToolSpec{}, false
+	}
+	name := c.toolOf(action)
+	if name == playbook.WorkbookTool {
+		entry, _ := action.EntryName()
+		if action = c.pb.Action(entry); action == nil {
+			return playbook.ToolSpec{}, false
+		}
+		name = c.toolOf(action)
+	}
+	return c.tools.Spec(name)
+}
+
+// checkStrategies refuses policies that collect in different ways: what one has
+// made of the pages before is nothing that another could continue with.
+func checkStrategies(c *checker, step *playbook.Step) {
+	var first *playbook.Policy
+	for _, policy := range step.Retry {
+		collect := policy.Then.Collect
+		switch {
+		case collect == nil:
+		case first == nil:
+			first = policy
+		case collect.Strategy != first.Then.Collect.Strategy:
+			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s cannot continue what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
+				collect.Strategy, first.Number, first.Then.Collect.Strategy)
+		}
+	}
+}
+
+// checkGiveUpSinks warns of sinks that are written after failures only and would
+// write rows of a result that no failed call has.
+func checkGiveUpSinks(c *checker, step *playbook.Step) {
+	if slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.Collect != nil }) {
+		return
+	}
+	for _, policy := range step.Retry {
+		then := &policy.Then
+		program, ok := policy.When.Program()
+		if then.Sink == nil || !ok || !playbook.FailuresOnly(program) || then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed {
+			continue
+		}
+		action := then.Sink.Action
+		rows := action != nil && (playbook.TraitsOf(c.toolOf(action)).IntoFile || action.Field("table") != nil)
+		if rows && action.Args == nil && action.Field(playbook.StatementField) == nil {
+			c.Warnf(then.Sink.Pos, codeNoEffect, "this sink writes nothing: a failed call has no result except what was collected before; add args, such as {message: \"{{ error.message }}\"}")
+		}
+	}
+}

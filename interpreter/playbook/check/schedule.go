@@ -1,0 +1,259 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	clocks "reprise/interpreter/cron"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checkSchedule refuses a schedule that no server would take, or that would not do
+// what it says.
+func checkSchedule(c *checker) {
+	s := c.pb.Schedule
+	if s == nil {
+		return
+	}
+	problems := ScheduleProblems(s, c.options.Zone)
+	if !c.options.Now.IsZero() {
+		problems = append(problems, ClockProblems(s, c.options.Now, c.options.Now.AddDate(1, 0, 0))...)
+	}
+	for _, problem := range problems {
+		pos, name, severity := s.Words.Place(problem.Word, s.Pos), "schedule", source.Error
+		if problem.Word != "" {
+			name += "." + problem.Word
+		}
+		if problem.Word == "cron" && problem.Index < len(s.Places) {
+			pos = s.Places[problem.Index]
+		}
+		if problem.Warning {
+			severity = source.Warning
+		}
+		c.Add(severity, pos, problem.Code, name+" "+problem.Message)
+	}
+}
+
+// The bounds of a schedule. Temporal knows no shorter time between two runs, and
+// catches up at least what is this old. Runs more often than shortEvery are rarely
+// meant: each costs a start and leaves a history.
+const (
+	leastEvery   = time.Second
+	shortEvery   = 10 * time.Second
+	leastCatchUp = 10 * time.Second
+	maxCron      = 100
+)
+
+// ScheduleProblem is what is wrong with a schedule, whoever wrote it.
+type ScheduleProblem struct {
+	Word    string // of the section schedule; "" is the schedule as a whole
+	Index   int    // of Cron
+	Code    string
+	Message string // follows the name of the word
+	Warning bool
+}
+
+// ScheduleProblems finds what is wrong with a schedule. zone refuses names that are no time
+// zones; nil takes all.
+func ScheduleProblems(s *playbook.Schedule, zone func(string) error) []ScheduleProblem {
+	return slices.Concat(timesProblems(s), offsetProblems(s), catchUpProblems(s), zoneProblems(s, zone), cronProblems(s), momentProblems(s))
+}
+
+// scheduleProblem is the only problem of a word.
+func scheduleProblem(word, code, format string, args ...any) []ScheduleProblem {
+	return []ScheduleProblem{{Word: word, Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+func timesProblems(s *playbook.Schedule) []ScheduleProblem {
+	switch {
+	case len(s.Cron) == 0 && s.Every == 0:
+		return scheduleProblem("", playbook.CodeMissingKey, "has no times: it needs \"cron\" or \"every\"")
+	case len(s.Cron) > 0 && s.Every > 0:
+		return scheduleProblem("every", playbook.CodeConflict, "cannot be combined with \"cron\": use either calendar times or equal intervals")
+	case s.Every > 0 && (s.Every < leastEvery || s.Every%time.Second != 0):
+		return scheduleProblem("every", playbook.CodeBounds, "must be whole seconds, not %s", s.Every)
+	case s.Every > 0 && s.Every < shortEvery:
+		return []ScheduleProblem{{Word: "every", Code: codeShortInterval, Warning: true, Message: fmt.Sprintf(
+			"starts a run every %s, %d a day; to wait for something new, use one run with a policy that polls",
+			s.Every, 24*time.Hour/s.Every)}}
+	}
+	return nil
+}
+
+func offsetProblems(s *playbook.Schedule) []ScheduleProblem {
+	switch {
+	case s.Offset > 0 && s.Every == 0:
+		return scheduleProblem("offset", playbook.CodeMissingKey, "needs \"every\", whose times it shifts")
+	case s.Offset%time.Second != 0:
+		return scheduleProblem("offset", playbook.CodeBounds, "must be whole seconds, not %s", s.Offset)
+	case s.Offset > 0 && s.Offset >= s.Every:
+		return scheduleProblem("offset", playbook.CodeBounds, "must be less than \"every\", which is %s, not %s", s.Every, s.Offset)
+	}
+	return nil
+}
+
+func catchUpProblems(s *playbook.Schedule) []ScheduleProblem {
+	if s.CatchUp > 0 && s.CatchUp < leastCatchUp {
+		return scheduleProblem("catch_up", playbook.CodeBounds, "must be at least %s, not %s", leastCatchUp, s.CatchUp)
+	}
+	return nil
+}
+
+func zoneProblems(s *playbook.Schedule, known func(string) error) []ScheduleProblem {
+	if s.Zone != "" && known != nil && known(s.Zone) != nil {
+		return scheduleProblem("zone", playbook.CodeWrongValue, "%q is not a time zone, such as Europe/Berlin or UTC", playbook.Shorten(s.Zone))
+	}
+	return nil
+}
+
+func cronProblems(s *playbook.Schedule) []ScheduleProblem {
+	var found []ScheduleProblem
+	if len(s.Cron) > maxCron {
+		return scheduleProblem("cron", playbook.CodeTooLarge, "has %d entries; at most %d are read", len(s.Cron), maxCron)
+	}
+	for i, text := range s.Cron {
+		if err := checkCron(text); err != nil {
+			found = append(found, ScheduleProblem{
+				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q cannot be read: %v", playbook.Shorten(text), err),
+			})
+			continue
+		}
+		found = append(found, unevenProblems(i, text)...)
+		if bothDays(text) {
+			found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronDays, Warning: true, Message: fmt.Sprintf(
+				"%q names days of the month and of the week: here both must match, where other programs accept either", playbook.Shorten(text))})
+		}
+	}
+	return found
+}
+
+func momentProblems(s *playbook.Schedule) []ScheduleProblem {
+	var found []ScheduleProblem
+	for _, one := range []struct{ word, text string }{{"start", s.Start}, {"end", s.End}} {
+		if _, err := playbook.Moment(one.text, time.UTC); err != nil {
+			found = append(found, ScheduleProblem{Word: one.word, Code: playbook.CodeWrongValue, Message: err.Error()})
+		}
+	}
+	if len(found) > 0 || s.Start == "" || s.End == "" {
+		return found
+	}
+	start, _ := playbook.Moment(s.Start, time.UTC) // read above
+	end, _ := playbook.Moment(s.End, time.UTC)
+	if !end.After(start) {
+		return scheduleProblem("end", playbook.CodeBounds, "must be after \"start\", which is %s, not %s", s.Start, s.End)
+	}
+	return nil
+}
+
+// ClockProblems says what becomes of times in the nights, from one moment to another, in which the
+// clocks of the zone move: of each line the first that is left out, and the first that comes twice.
+func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
+	zone, err := expression.Zone(s.Zone)
+	if err != nil {
+		return nil // Problems says so
+	}
+	var found []ScheduleProblem
+	for i, text := range s.Cron {
+		line, err := clocks.Parse(text)
+		if err != nil {
+			continue
+		}
+		var told [2]bool // of moves forward, and back
+		for _, move := range clocks.Transitions(zone, from, to) {
+			what := line.At(move)
+			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
+				told[at] = true
+				found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronClocks, Warning: true, Message: fmt.Sprintf(
+					"%q: on %s the clocks of %s %s", playbook.Shorten(text), move.From().Format(time.DateOnly), s.Zone, what)})
+			}
+		}
+	}
+	return found
+}
+
+// unevenProblems says which steps are none: they begin anew with each hour or day.
+func unevenProblems(i int, text string) []ScheduleProblem {
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return nil
+	}
+	var found []ScheduleProblem
+	for at, one := range []struct {
+		of   int
+		unit string
+	}{{60, "minute"}, {24, "hour"}} {
+		n, isStep := strings.CutPrefix(fields[at], "*/")
+		step, err := strconv.Atoi(n)
+		if !isStep || err != nil || step < 1 || one.of%step == 0 {
+			continue
+		}
+		last := (one.of - 1) / step * step
+		every, over := strconv.Itoa(step)+one.unit[:1], map[string]string{"minute": "hour", "hour": "day"}[one.unit]
+		found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronStep, Warning: true, Message: fmt.Sprintf(
+			"%q starts again with each %s: after %s %d the next one is %s 0, %s later; \"every\": %s gives equal intervals",
+			playbook.Shorten(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
+	}
+	return found
+}
+
+func countOf(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}
+
+// shorthands are the words that stand for a line of cron.
+var shorthands = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
+
+// cronField is what Temporal and the parser of checkCron read alike.
+var cronField = regexp.MustCompile(`^(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*$`)
+
+const cronForm = "expected minute, hour, day of month, month and day of week, such as \"0 3 * * 1-5\""
+
+// checkCron reads a line of cron as far as to know that Temporal can.
+func checkCron(text string) error {
+	const most = 200
+	switch {
+	case len(text) > most:
+		return fmt.Errorf("it has %d bytes, more than %d", len(text), most)
+	case strings.HasPrefix(text, "@every"):
+		return errors.New(`what comes in equal steps is "every"`)
+	case strings.Contains(text, "TZ="):
+		return errors.New(`the time zone is "zone"`)
+	case shorthands.MatchString(text):
+		return nil
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return fmt.Errorf("it has %d fields, %s", len(fields), cronForm)
+	}
+	for _, field := range fields {
+		if !cronField.MatchString(field) {
+			return fmt.Errorf("the field %q may contain only numbers, names, ranges and steps, such as 1-5, mon, */15 or 8,12", playbook.Shorten(field))
+		}
+	}
+	read, err := cron.ParseStandard(text)
+	if err != nil {
+		return errors.New(source.Cut(err.Error(), most))
+	}
+	if !bothDays(text) && read.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return errors.New("no month has this day")
+	}
+	return nil
+}
+
+// bothDays reports whether a line names days of the month and days of the week.
+func bothDays(text string) bool {
+	fields := strings.Fields(text)
+	return len(fields) == 5 && !strings.HasPrefix(fields[2], "*") && !strings.HasPrefix(fields[4], "*")
+}

@@ -1,0 +1,46 @@
+package check
+
+import (
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// checkSharedOutput warns of a sink that each iteration of a loop writes, and of which each write
+// replaces the file: only the element that is written last is in it.
+func checkSharedOutput(c *checker) {
+	for _, step := range c.pb.Steps {
+		if step.Loop == nil {
+			continue
+		}
+		for _, call := range step.Sinks() {
+			if call.Spot&(playbook.AtThenSink|playbook.AtLoopSink) != 0 {
+				checkSharedFile(c, step, call.Action)
+			}
+		}
+	}
+}
+
+func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
+	path, mode := action.Field("path"), action.Field(playbook.FieldMode)
+	if !playbook.TraitsOf(c.toolOf(action)).IntoFile || path == nil || mode == nil || mode.Value != modeOverwrite || c.varies(path) {
+		return
+	}
+	c.Warnf(path.Pos, codeSharedOutput, "each iteration overwrites this file, so only the last one stays; use the element in path, "+
+		"such as {{ %s }}, use mode: append, or write all results once with the sink of the step", c.nameOfElement(step))
+}
+
+const modeOverwrite = "overwrite"
+
+// varies reports whether a value may be another one in each iteration: it names more than
+// what the run and the steps before have given.
+func (c *checker) varies(node *playbook.Node) bool {
+	for _, ref := range node.Refs() {
+		_, isKey := c.workload[ref.Root]
+		same := slices.Contains([]string{"workload", "steps", "vars", "run", "execution_id", playbook.PartitionWord}, ref.Root)
+		if !same && !isKey && c.pb.Step(ref.Root) == nil {
+			return true
+		}
+	}
+	return false
+}

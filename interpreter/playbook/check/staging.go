@@ -1,0 +1,90 @@
+package check
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+const modeReplaceWord = playbook.FieldMode + ": " + playbook.ModeReplace
+
+// checkStaging checks sinks whose rows are published together: mode replace and delete_missing
+// (docs/concepts/written-once.md#rows-that-are-published-together).
+func checkStaging(c *checker) {
+	for _, call := range c.pb.Actions() {
+		if action := c.pb.Resolve(call.Action); call.Spot&playbook.AtWorkbook == 0 && action.Stages() {
+			checkStagingPlace(c, call, action)
+		}
+	}
+	for _, step := range c.pb.Steps {
+		checkStagedOnce(c, step)
+	}
+}
+
+// stagingWord is the word for which an action stages rows, and where it is.
+func stagingWord(a *playbook.Action) (word string, at *playbook.Node) {
+	if deletes := a.Field(playbook.FieldDeleteMissing); deletes != nil && deletes.Value != false && deletes.Value != "false" {
+		return "delete_missing", deletes
+	}
+	return modeReplaceWord, a.Field(playbook.FieldMode)
+}
+
+// checkStagingPlace refuses such a sink where no call or loop publishes its rows.
+func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action) {
+	word, at := stagingWord(action)
+	step, remedy := call.Step, "write mode: insert"
+	if word != modeReplaceWord {
+		remedy = "leave it out"
+	}
+	switch {
+	case call.Sink == nil:
+		c.Errorf(at.Pos, codeStaging, "%s is for sinks, whose rows are published when the call or loop has completed; read the rows in a step and write them with its sink", word)
+	case call.Spot&playbook.AtNotices != 0:
+		c.Errorf(at.Pos, codeStaging, "a notice cannot have %s: its single row would become the whole table; %s", word, remedy)
+	case step.Loop != nil && call.Sink == step.Loop.DeadLetter:
+		c.Errorf(at.Pos, codeStaging, "a sink for dead letters cannot have %s: dead letters are never the whole table; %s", word, remedy)
+	case step.Incremental != nil:
+		c.Errorf(at.Pos, codeStaging, "step %q has incremental and reads only what is new, and %s would delete everything that it has not read; remove one of the two",
+			step.Name, word)
+	case !slices.Contains(step.SuccessSinks(), call.Sink) && call.Sink != step.Sink:
+		c.Errorf(at.Pos, codeStaging, "the policy matches only failures, after which nothing is published, so it cannot have a sink with %s; %s", word, remedy)
+	case action.PlaceNaming(playbook.AttemptNames(step.Retry)...) != nil:
+		c.Errorf(action.PlaceNaming(playbook.AttemptNames(step.Retry)...).Pos, codeStaging, "a sink with %s cannot depend on what the step reads: all its rows are published together, in one table; "+
+			"use values of the workload, vars or earlier steps", word)
+	case step.Loop != nil && call.Sink != step.Sink && action.PlaceNaming(step.Loop.Element, "_loop") != nil:
+		c.Errorf(action.PlaceNaming(step.Loop.Element, "_loop").Pos, codeStaging, "a sink with %s cannot depend on the element: the rows of all iterations are published together, in one table; "+
+			"to publish each element separately, let the loop run tool: playbook with a step that has this sink", word)
+	}
+}
+
+// checkStagedOnce refuses two sinks of a step of which one would publish over the other.
+func checkStagedOnce(c *checker, step *playbook.Step) {
+	staging := c.pb.StagingSinks(step)
+	if step.Loop != nil && c.pb.Stages(step.Sink) {
+		staging = append(staging, step.Sink)
+	}
+	seen := map[string]*playbook.Sink{}
+	for _, sink := range staging {
+		action := c.pb.Resolve(sink.Action)
+		where := expression.Hash([]any{nodeText(action.Tool), nodeText(action.Auth), nodeText(action.Field("path")), nodeText(action.Field("table"))})
+		if first := seen[where]; first != nil {
+			_, at := stagingWord(action)
+			remedy := "remove one of them"
+			if step.Loop == nil {
+				remedy += ": the sink of the policy that fetches pages also gets the last page"
+			}
+			c.Errorf(at.Pos, codeStaging, "%s also publishes to this table, and the later of the two would delete the rows of the other; %s", first.Place, remedy)
+			continue
+		}
+		seen[where] = sink
+	}
+}
+
+// nodeText is what a scalar says, as it is written.
+func nodeText(n *playbook.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Raw
+}

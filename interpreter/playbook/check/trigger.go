@@ -1,0 +1,40 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"reprise/interpreter/playbook"
+)
+
+// checkTriggers refuses triggers by which one delivery could start several runs, or
+// know what proves that another one is genuine.
+func checkTriggers(c *checker) {
+	for i, trigger := range c.pb.Triggers {
+		checkSender(c, trigger, c.pb.Triggers[:i])
+		for _, header := range trigger.Headers {
+			if slices.ContainsFunc(c.pb.Triggers, func(t *playbook.Trigger) bool { return strings.EqualFold(header, t.SignatureHeader()) }) {
+				c.Errorf(trigger.Pos, playbook.CodeConflict, "%s contains a signature, which is never passed to a run, because histories can be read", header)
+			}
+		}
+	}
+}
+
+// checkSender holds a trigger against those before it.
+func checkSender(c *checker, trigger *playbook.Trigger, earlier []*playbook.Trigger) {
+	if trigger.Secret == "" {
+		return // decoding has said so
+	}
+	for _, one := range earlier {
+		switch {
+		case trigger.Secret == one.Secret:
+			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers in line %d also has the secret %q: a delivery for one could be sent again to the other; use separate secrets",
+				one.Pos.Line, playbook.Shorten(trigger.Secret))
+			return
+		case trigger.Signer() == one.Signer() && trigger.Sender != one.Sender:
+			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers in line %d is also called %q but has another sender; choose another name",
+				one.Pos.Line, playbook.Shorten(trigger.Signer()))
+			return
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package check
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// What is below an unknown tool or field is not understood, so nothing is
+// said about it: one message per thing that is not there.
+
+// readUnknown notes what is below unknown tools and fields.
+func (c *checker) readUnknown() {
+	c.meant = map[string]bool{}
+	for _, text := range c.pb.Unread {
+		c.meant[text] = true
+	}
+	for _, call := range c.pb.Actions() {
+		for _, field := range call.Action.Fields {
+			if c.understands(call.Action, field.Key) {
+				continue
+			}
+			c.unclear = true
+			for node := range field.Value.All() {
+				if text, ok := node.Value.(string); ok && isScalar(node) {
+					c.meant[text] = true
+				}
+			}
+		}
+		c.unclear = c.unclear || !c.knowsTool(call.Action)
+	}
+}
+
+// understood leaves out what decoding found below unknown tools and fields.
+func (c *checker) understood(found source.Diagnostics) source.Diagnostics {
+	for _, inner := range c.inner {
+		found = inner.understood(found)
+	}
+	var muted source.Diagnostics
+	for _, call := range c.pb.Actions() {
+		for field, problems := range call.Action.FieldProblems() {
+			if !c.understands(call.Action, field) {
+				muted = append(muted, problems...)
+			}
+		}
+	}
+	if len(muted) == 0 {
+		return found
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(d source.Diagnostic) bool { return slices.Contains(muted, d) })
+}
+
+// understands reports whether it is known what a field of a call means. A
+// misspelt one is.
+func (c *checker) understands(action *playbook.Action, field string) bool {
+	name := c.toolOf(action)
+	if name == "" || name == playbook.WorkbookTool {
+		return true
+	}
+	spec := c.spec(name)
+	if spec == nil {
+		return c.knowsTool(action)
+	}
+	if _, known := spec.Field(field); known {
+		return true
+	}
+	return expression.Suggest(field, append(spec.FieldNames(), playbook.KeysOf("step")...)) != ""
+}
+
+// knowsTool reports whether it is known which tool an action calls. A misspelt
+// one is.
+func (c *checker) knowsTool(action *playbook.Action) bool {
+	name := c.toolOf(action)
+	if name == "" || name == playbook.WorkbookTool {
+		return true
+	}
+	if c.spec(name) != nil {
+		return true
+	}
+	_, former := formerTools[name]
+	return !former && expression.Suggest(name, c.toolNames()) != ""
+}
+
+// spec is the spec of a tool, nil if there is none.
+func (c *checker) spec(name string) *playbook.ToolSpec {
+	spec, asked := c.specs[name]
+	if asked {
+		return spec
+	}
+	if found, ok := c.tools.Spec(name); ok {
+		spec = &found
+	}
+	c.specs[name] = spec
+	return spec
+}

@@ -1,0 +1,52 @@
+package check
+
+import (
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// checkWorkbook refuses entries that steps could not distinguish and warns of
+// those that no step uses.
+func checkWorkbook(c *checker) {
+	first := map[string]*playbook.Action{}
+	for _, entry := range c.pb.Workbook {
+		if entry.Name == "" {
+			continue
+		}
+		if earlier, ok := first[entry.Name]; ok {
+			c.Errorf(entry.Pos, playbook.CodeDuplicateEntry, "two entries of the workbook are named %q; the first is in line %d", entry.Name, earlier.Pos.Line)
+			continue
+		}
+		first[entry.Name] = entry
+		if !c.partial && !c.unclear && !c.strayCalls() && len(c.callers(entry)) == 0 {
+			c.Warnf(entry.Pos, codeUnusedEntry, "no step uses the workbook entry %q; to use it, write tool: workbook and name: %s in a step", entry.Name, entry.Name)
+		}
+	}
+}
+
+// strayCalls reports whether a step calls an entry that does not exist, which
+// may be meant for one that does.
+func (c *checker) strayCalls() bool {
+	return slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool {
+		if step.Action == nil || c.toolOf(step.Action) != playbook.WorkbookTool {
+			return false
+		}
+		name, ok := step.Action.EntryName()
+		return ok && c.pb.Action(name) == nil
+	})
+}
+
+// callers are the steps that call an entry of the workbook.
+func (c *checker) callers(entry *playbook.Action) []*playbook.Step {
+	var steps []*playbook.Step
+	for _, step := range c.pb.Steps {
+		if step.Action == nil || c.toolOf(step.Action) != playbook.WorkbookTool {
+			continue
+		}
+		if name, ok := step.Action.EntryName(); !ok || name == entry.Name {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}

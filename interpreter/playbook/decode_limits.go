@@ -1,0 +1,158 @@
+package playbook
+
+import (
+	"bytes"
+	"cmp"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// Concurrency says how many runs of what Key names run at a time, on all workers
+// of a namespace: those of the playbook, or with Shared those of all playbooks that
+// share it.
+type Concurrency struct {
+	Key        *Node // nil with Shared
+	Shared     *Node // nil: the playbook's own
+	Limit      int
+	OnConflict OnConflict
+}
+
+// OnConflict says what becomes of a run that finds no slot free.
+type OnConflict string
+
+// The choices of on_conflict.
+const (
+	ConflictQueue  OnConflict = "queue"
+	ConflictSkip   OnConflict = "skip"
+	ConflictCancel OnConflict = "cancel_running"
+	ConflictFail   OnConflict = "fail" // of a step's state only
+)
+
+// MaxNesting is how many runs may be children of one another, under the first one.
+const MaxNesting = 16
+
+// MaxConcurrencyRuns bounds concurrency.limit.
+const MaxConcurrencyRuns = 1000
+
+// Name is what the runs share: Key or Shared.
+func (c *Concurrency) Name() *Node { return cmp.Or(c.Shared, c.Key) }
+
+var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurrency."}, []keyOf[Concurrency]{
+	accept(key{name: "key", doc: "the key that runs of this playbook share, made from the workload"},
+		asTextValue(func(c *Concurrency, n *Node) { c.Key = n })),
+	accept(key{name: "shared", doc: "instead of `key`: a name shared by the runs of every playbook that uses it"},
+		asTextValue(func(c *Concurrency, n *Node) { c.Shared = n })),
+	accept(key{name: "limit", doc: "how many runs may be open at a time, up to 1000; default 1"},
+		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1)),
+	accept(key{name: "on_conflict", doc: "what happens to a run when no slot is free: `queue` (default), `skip` or `cancel_running`"},
+		asOneOf(func(c *Concurrency, choice OnConflict) { c.OnConflict = choice }, ConflictQueue, ConflictSkip, ConflictCancel).or(ConflictQueue)),
+})
+
+func (*Concurrency) section() *section { return concurrencySection }
+
+func (c *Concurrency) decode(d *decoder, f *fields, where at) bool {
+	*c = Concurrency{Limit: 1, OnConflict: ConflictQueue}
+	d.words(f, c, where)
+	switch {
+	case f.get("key") != nil && f.get("shared") != nil:
+		d.Errorf(f.words["shared"], CodeConflict,
+			"concurrency has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
+	case f.get("shared") == nil:
+		d.require(f, "concurrency", "key", `key: "{{ workload.tenant }}"`)
+	}
+	if name := c.Name(); name != nil && name.Template == nil && name.Raw == "" {
+		d.Errorf(name.Pos, codeWrongType, "the name of concurrency must not be empty")
+	}
+	return true
+}
+
+// readStepRateLimit reads rate_limit of a step. It bounds how often the step's
+// tool is called, so a router cannot have one.
+func readStepRateLimit(d *decoder, n *yaml.Node, step *Step) {
+	limit := readSection[RateLimit](d, n, at{})
+	if step.Action == nil {
+		d.Errorf(position(n), CodeRouter,
+			"step %q has \"rate_limit\" but no tool: a step without a tool sends nothing; give it a tool or remove it", step.Name)
+		return
+	}
+	step.Action.RateLimit = limit
+}
+
+var rateLimitSection = sectionOf(section{name: "rate_limit", prefix: "rate_limit."}, []keyOf[RateLimit]{
+	accept(key{name: "requests", doc: "how many requests are allowed", required: "requests: 50"},
+		asInteger(func(l *RateLimit, n int) { l.Requests = n }).from(1)),
+	accept(key{name: "per", doc: "the period in which they are counted; default 1s"},
+		asLimit(func(l *RateLimit, v time.Duration) { l.Per = v }).or(time.Second)),
+	accept(key{name: "key", doc: "what the limit applies to, within the playbook; default: the host of the URL"},
+		asValue(func(l *RateLimit, n *Node) { l.Key = n })),
+	accept(key{name: "shared", doc: "instead of `key`: the name of a limit shared by every playbook that uses it"},
+		asValue(func(l *RateLimit, n *Node) { l.Shared = n })),
+})
+
+func (*RateLimit) section() *section { return rateLimitSection }
+
+func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
+	*l = RateLimit{Pos: f.pos, Per: time.Second}
+	d.words(f, l, where)
+	if l.Key != nil && l.Shared != nil {
+		d.Errorf(l.Shared.Pos, CodeConflict,
+			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
+	}
+	return l.Requests > 0
+}
+
+// OwnedLimit is a rate limit of the operator.
+type OwnedLimit struct {
+	Requests int // 0: only MaxPause is said
+	Per      time.Duration
+	MaxPause time.Duration // 0: the default
+}
+
+// OwnedLimits reads a file of the operator: a map of keys to rate limits, in the
+// words of rate_limit. They may be used if no diagnostic is an error.
+func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) {
+	limits := map[string]OwnedLimit{}
+	if len(bytes.TrimSpace(file.Bytes())) == 0 {
+		return limits, nil
+	}
+	d := &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}}
+	if root := d.parse(); root != nil && d.inspect(root) {
+		if root.Kind != yaml.MappingNode {
+			d.Errorf(position(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
+				describeYAML(root))
+		} else {
+			for key, value := range yamltree.Pairs(root) {
+				limits[key.Value] = readOwnedLimit(d, value, key.Value)
+			}
+		}
+	}
+	d.Found.Sort()
+	return limits, d.Found
+}
+
+// ownedLimitSection is an entry of the operator's file of rate limits. It is no
+// part of the language.
+var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
+	accept(key{name: "requests", doc: "how many requests are allowed"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)),
+	accept(key{name: "per", doc: "the period in which they are counted; default 1s"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second)),
+	accept(key{name: "max_pause", doc: "how long one rate-limited response may hold back all other requests; default 5m"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v })),
+})
+
+func readOwnedLimit(d *decoder, n *yaml.Node, key string) OwnedLimit {
+	limit := OwnedLimit{Per: time.Second}
+	f, ok := d.fields(n, ownedLimitSection, key)
+	if !ok {
+		return limit
+	}
+	d.words(f, &limit, at{})
+	if f.get("requests") == nil && limit.MaxPause == 0 {
+		d.Errorf(position(n), CodeMissingKey, "%s needs \"requests\", \"max_pause\" or both", key)
+	}
+	return limit
+}

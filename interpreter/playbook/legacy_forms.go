@@ -1,0 +1,227 @@
+package playbook
+
+import (
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// flatForm is retry: {max_attempts: 3, initial_delay: 1, …}, also in short as
+// true, {} or a number of attempts. It has the defaults of the list but no
+// jitter unless it says so.
+var flatForm = &form{
+	name:    "the form of initial_delay",
+	own:     []string{"initial_delay", "max_delay", "jitter", "when", "retry_when", "stop_when"},
+	section: flatSection,
+	convert: convertFlat,
+}
+
+var flatSection = &section{name: "flat retry", keys: []key{
+	{name: "max_attempts", doc: "attempts in all; default 3"},
+	{name: "initial_delay", doc: "the first delay; default 1s"},
+	{name: "max_delay", doc: "the longest delay; default 60s"},
+	{name: "backoff_multiplier", doc: "the factor by which the delay grows; default 2"},
+	{name: "jitter", doc: "`true` is proportional; default none"},
+	{name: "when", doc: "the outcomes to try again; default `error is defined`"},
+	{name: "retry_when", doc: "the same as `when`"},
+	{name: "stop_when", doc: "ends the call"},
+}}
+
+// errorSection is on_error; it has the words of the flat form.
+var errorSection = &section{name: "on_error", keys: []key{
+	{name: "max_attempts"},
+	{name: "initial_delay"},
+	{name: "max_delay"},
+	{name: "backoff_multiplier"},
+	{name: "jitter"},
+	{name: "when"},
+	{name: "stop_when"},
+}}
+
+const errorDefined = "error is defined"
+
+func convertFlat(l *legacy) []*yaml.Node {
+	p := l.policy()
+	p.conditions("when", "retry_when", errorDefined, anyOutcome)
+	if !p.keep("max_attempts") {
+		p.maxAttempts(DefaultFailureAttempts, "")
+	}
+	p.delays()
+	p.jitter("none")
+	return []*yaml.Node{p.done()}
+}
+
+// delays adds the words about delays that the list has too.
+func (p *policyDraft) delays() {
+	p.keep("initial_delay")
+	p.keep("backoff_multiplier")
+	p.keep("max_delay")
+}
+
+// jitter adds jitter, which may be written as a boolean; fallback "" leaves it
+// to the list's default.
+func (p *policyDraft) jitter(fallback string) {
+	written := p.values["jitter"]
+	switch {
+	case written == nil && fallback == "":
+	case written == nil:
+		p.text("jitter", fallback, "")
+	case written.Kind == yaml.ScalarNode && written.ShortTag() == "!!bool":
+		word := "proportional"
+		if strings.EqualFold(written.Value, "false") {
+			word = "none"
+		}
+		p.text("jitter", word, "jitter")
+	default:
+		p.keep("jitter")
+	}
+}
+
+// classForm is retry: {max_attempts: 8, initial_backoff: 60s, …}. It tries
+// again what may pass by itself: classes retryable and rate_limited.
+var classForm = &form{
+	name:    "the form of initial_backoff",
+	own:     []string{"initial_backoff", "max_backoff"},
+	section: classSection,
+	convert: convertClass,
+}
+
+var classSection = &section{name: "retry by class", keys: []key{
+	{name: "max_attempts", doc: "attempts in all; default 8"},
+	{name: "initial_backoff", doc: "the first delay; default 60s"},
+	{name: "max_backoff", doc: "the longest delay; default 1h"},
+	{name: "backoff_multiplier", doc: "the factor by which the delay grows; default 2"},
+}}
+
+const (
+	defaultClassAttempts = 8
+	defaultFirstBackoff  = time.Minute
+	defaultLongBackoff   = time.Hour
+)
+
+func convertClass(l *legacy) []*yaml.Node {
+	l.attempts()
+	l.multiplier()
+	l.inOrder("initial_backoff", l.length("initial_backoff", defaultFirstBackoff),
+		"max_backoff", l.length("max_backoff", defaultLongBackoff))
+	p := l.policy()
+	p.when = p.condition("error.class in ['retryable', 'rate_limited']", "")
+	if !p.keep("max_attempts") {
+		p.maxAttempts(defaultClassAttempts, "")
+	}
+	if !p.rename("initial_backoff", "initial_delay") {
+		p.text("initial_delay", DurationText(defaultFirstBackoff), "")
+	}
+	p.keep("backoff_multiplier")
+	if !p.rename("max_backoff", "max_delay") {
+		p.text("max_delay", DurationText(defaultLongBackoff), "")
+	}
+	p.jitter("none")
+	return []*yaml.Node{p.done()}
+}
+
+// length reads a duration; -1 if it has reported why it cannot.
+func (l *legacy) length(word string, fallback time.Duration) time.Duration {
+	n := l.values[word]
+	if n == nil {
+		return fallback
+	}
+	if v, ok := l.duration(n, word); ok {
+		return v
+	}
+	return -1
+}
+
+func (l *legacy) attempts() {
+	n := l.values["max_attempts"]
+	if n == nil {
+		return
+	}
+	if v, ok := l.integer(n, "max_attempts"); ok && v < 1 {
+		l.Errorf(position(n), CodeBounds, "max_attempts must be at least 1, not %d: it counts the first attempt, so 1 means no retry", v)
+	}
+}
+
+// eventForm is retry: {on_error: {…}, on_success: {…}}. The policy for errors
+// comes first, wherever it is.
+var eventForm = &form{
+	name:    "the form of on_error and on_success",
+	own:     []string{"on_error", "on_success"},
+	section: eventSection,
+	convert: convertEvents,
+}
+
+var eventSection = &section{name: "retry by event", keys: []key{
+	{name: "on_error", doc: "a policy for failures; first delay 500ms"},
+	{name: "on_success", doc: "a policy for successes: `while`, `max_attempts`, `next_call`, `collect`, `sink`"},
+}}
+
+var successSection = &section{name: "on_success", keys: []key{
+	{name: "while"},
+	{name: "when"},
+	{name: "max_attempts"},
+	{name: "next_call"},
+	{name: "collect"},
+	{name: "sink", older: saveWord, warned: "save"},
+	{name: "per_iteration", aliases: []string{"per_page"}},
+}}
+
+func convertEvents(l *legacy) []*yaml.Node {
+	var policies []*yaml.Node
+	if inner := l.event("on_error", errorSection); inner != nil {
+		policies = append(policies, inner.onError())
+	}
+	if inner := l.event("on_success", successSection); inner != nil && len(inner.values) > 0 {
+		policies = append(policies, inner.onSuccess())
+	}
+	return policies
+}
+
+// event reads on_error or on_success; nil if it is not there or is reported.
+func (l *legacy) event(name string, s *section) *legacy {
+	n := l.values[name]
+	if n == nil {
+		return nil
+	}
+	inner := &legacy{decoder: l.decoder, node: n, tool: l.tool}
+	if isNull(n) {
+		inner.values, inner.keys = map[string]*yaml.Node{}, map[string]*yaml.Node{}
+		return inner
+	}
+	fields, ok := l.fields(n, s, name)
+	if !ok {
+		return nil
+	}
+	inner.index(n, s, fields)
+	return inner
+}
+
+func (l *legacy) onError() *yaml.Node {
+	p := l.policy()
+	p.conditions("when", "", errorDefined, afterFailure)
+	if !p.keep("max_attempts") {
+		p.maxAttempts(DefaultFailureAttempts, "")
+	}
+	if !p.keep("initial_delay") {
+		p.text("initial_delay", "500ms", "")
+	}
+	p.keep("backoff_multiplier")
+	p.keep("max_delay")
+	p.jitter("")
+	return p.done()
+}
+
+// onSuccess repeats only where it says how to continue: a sink alone does not.
+func (l *legacy) onSuccess() *yaml.Node {
+	p := l.policy()
+	p.conditions("while", "when", "error is not defined", afterSuccess)
+	repeats := l.values["while"] != nil || l.values["next_call"] != nil
+	if !p.keep("max_attempts") && repeats {
+		p.maxAttempts(DefaultPolls, "")
+	}
+	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {
+		p.keep(word)
+	}
+	return p.done()
+}

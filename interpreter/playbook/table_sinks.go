@@ -1,0 +1,113 @@
+package playbook
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+// The words of table sinks whose rows are published together (docs/concepts/written-once.md#rows-that-are-published-together).
+const (
+	FieldMode          = "mode"
+	FieldDeleteMissing = "delete_missing"
+	ModeReplace        = "replace"
+)
+
+// Stages reports whether what a sink writes is published together at the end of the call or loop:
+// in mode replace, and with delete_missing.
+func (pb *Playbook) Stages(sink *Sink) bool {
+	return sink != nil && sink.Action != nil && pb.Resolve(sink.Action).Stages()
+}
+
+// Stages reports whether rows of the action are published together: see Playbook.Stages.
+func (a *Action) Stages() bool {
+	mode, _ := a.Mode()
+	deletes := a.Field(FieldDeleteMissing)
+	return a.writesTable() && (mode == ModeReplace || deletes != nil && (deletes.Value == true || deletes.Value == "true"))
+}
+
+// writesTable reports whether rows are written to a table of a database.
+func (a *Action) writesTable() bool { return a.Traits().KeepsStates && a.Field("table") != nil }
+
+// WritesRows reports whether the rows of a result, or args, are written to a table, and no statement runs.
+func (a *Action) WritesRows() bool { return a.writesTable() && a.Field("statement") == nil }
+
+// NamesColumn reports whether columns says the type of a column.
+func (a *Action) NamesColumn(name string) bool {
+	columns := a.Field("columns")
+	return columns != nil && columns.Get(name) != nil
+}
+
+// Mode is how rows meet those of the table; known is false where a template says it.
+func (a *Action) Mode() (mode string, known bool) {
+	switch field := a.Field(FieldMode); {
+	case field == nil:
+		return "insert", true
+	case field.Template != nil:
+		return "", false
+	default:
+		return expression.Text(field.Value), true
+	}
+}
+
+// Replaces reports whether a sink is one of mode replace.
+func (pb *Playbook) Replaces(sink *Sink) bool {
+	mode, _ := pb.Resolve(sink.Action).Mode()
+	return pb.Stages(sink) && mode == ModeReplace
+}
+
+// StagingSinks are the sinks of a call of the step whose rows are published at its end, or at that of
+// its loop.
+func (pb *Playbook) StagingSinks(step *Step) []*Sink {
+	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.Stages(sink) })
+}
+
+// What a table sink without a retry of its own tries again (docs/reference/sinks.md): a database that is away for some seconds
+// fails no load. The waits are 2, 6, 18 and 54 seconds, each a quarter longer or shorter.
+const (
+	TableAttempts = 5
+	TableElapsed  = 2 * time.Minute
+
+	tableRetryText = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: table_sinks}
+workflow:
+  - step: load
+    tool: http
+    url: http://localhost
+    retry:
+      - when: "{{ error.class == 'retryable' }}"
+        then: {max_attempts: %d, max_elapsed: %s, initial_delay: 2s, backoff_multiplier: 3}
+`
+)
+
+// TableRetry are the policies of table sinks without a retry of their own.
+var TableRetry = sync.OnceValue(func() []*Policy {
+	text := fmt.Sprintf(tableRetryText, TableAttempts, TableElapsed)
+	book, problems := Decode(source.NewFile(ofTables, []byte(text)))
+	if book == nil || problems.HasErrors() {
+		panic(problems) // of a text that is always the same
+	}
+	policies := book.Steps[0].Retry
+	policies[0].Lent = &Lent{From: ofTables}
+	return policies
+})
+
+const ofTables = "the retry of table sinks"
+
+// OfTables reports whether the policy is that of table sinks without a retry of their own.
+func (p *Policy) OfTables() bool { return p.Lent != nil && p.Lent.From == ofTables }
+
+// RetriesTable reports whether a sink without a retry of its own tries again what is retryable: it writes rows to a table, so
+// that a repeated write is found by its key. tool is its tool, which a template may name.
+func (pb *Playbook) RetriesTable(sink *Sink, tool string) bool {
+	if !TraitsOf(tool).KeepsStates {
+		return false
+	}
+	action := pb.Resolve(sink.Action)
+	return action.Field("table") != nil && action.Field(StatementField) == nil
+}

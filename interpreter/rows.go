@@ -1,0 +1,176 @@
+package interpreter
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// MostTables is how many tables Rows keeps by themselves.
+const MostTables = 50
+
+// Rows counts what a call, a loop or a run has done to data: the rows that it read, and what it wrote to each table. Nil, and
+// zero, mean "was not counted". It is a value: Plus makes a new one. Kept in workflow history.
+//
+// An attempt that is made again counts once, since only an attempt with a result does. For a write that the ledger of its
+// destination knows already, as its worker was lost behind it, the figure is what the ledger says: of modes insert, insert_or_ignore and
+// replace the rows of that write, where insert_or_ignore may have left some out; of others, and where a call continues from
+// its ledger entry, the rows that the write was given, as an entry is made before its write: how many of them were rejected, or were there,
+// is not known then. A reprocess that finds a write made
+// counts it as well as the run before. What a failed attempt has done outside of a transaction is not counted.
+type Rows struct {
+	RowTotals
+	// Tables are in the order of their names: at most MostTables, the largest.
+	Tables []TableRows `json:"tables,omitempty"`
+	// Others adds up the tables that are not among Tables, nil for none. A table that is added again may be in both.
+	Others *RowTotals `json:"others,omitempty"`
+}
+
+// RowTotals are numbers of rows.
+type RowTotals struct {
+	// Read are those that pages contributed, and that files and queries returned; what is no list is one row where the step has
+	// a sink, else none. Zero in a table.
+	Read int64 `json:"read,omitempty"`
+	// Written are those that were inserted, updated, or given to what is no table. It includes Inserted and Updated, which
+	// are zero where the database does not say it.
+	Written  int64 `json:"written,omitempty"`
+	Inserted int64 `json:"inserted,omitempty"`
+	Updated  int64 `json:"updated,omitempty"`
+	Deleted  int64 `json:"deleted,omitempty"`
+	// Rejected are those that the database refused, Discarded those that the schema contract left out.
+	Rejected  int64 `json:"rejected,omitempty"`
+	Discarded int64 `json:"discarded,omitempty"`
+}
+
+// TableRows counts what was done to a table, or to what else a sink writes to.
+type TableRows struct {
+	// Table is its name, rendered; without one the path of a file, else the tool.
+	Table string `json:"table"`
+	// Connection is that of the table, or the host of a request; "" for none.
+	Connection string `json:"connection,omitempty"`
+	RowTotals
+}
+
+// Plus is the sum of two totals.
+func (t RowTotals) Plus(more RowTotals) RowTotals {
+	return RowTotals{
+		Read: t.Read + more.Read, Written: t.Written + more.Written, Inserted: t.Inserted + more.Inserted, Updated: t.Updated + more.Updated,
+		Deleted: t.Deleted + more.Deleted, Rejected: t.Rejected + more.Rejected, Discarded: t.Discarded + more.Discarded,
+	}
+}
+
+// Changes is how many rows were written or deleted.
+func (t RowTotals) Changes() int64 { return t.Written + t.Deleted }
+
+// size orders tables by how much was done to them.
+func (t RowTotals) size() int64 { return t.Changes() + t.Rejected + t.Discarded }
+
+// Of is the figures as those of one table, empty where nothing was done to it.
+func (t TableRows) Of() *Rows {
+	if t.RowTotals == (RowTotals{}) {
+		return &Rows{}
+	}
+	return &Rows{RowTotals: t.RowTotals, Tables: []TableRows{t}}
+}
+
+// IsEmpty reports whether nothing was counted.
+func (r *Rows) IsEmpty() bool { return r == nil || r.RowTotals == RowTotals{} }
+
+// Counted is the figures, nil where nothing was counted.
+func (r *Rows) Counted() *Rows {
+	if r.IsEmpty() {
+		return nil
+	}
+	return r
+}
+
+// Totals are those of all tables; zero for nil.
+func (r *Rows) Totals() RowTotals {
+	if r == nil {
+		return RowTotals{}
+	}
+	return r.RowTotals
+}
+
+// Plus is the sum of two, either of which may be nil.
+func (r *Rows) Plus(more *Rows) *Rows {
+	if r == nil || more == nil {
+		return cmp.Or(r, more)
+	}
+	sum := &Rows{RowTotals: r.RowTotals.Plus(more.RowTotals), Tables: r.Tables, Others: r.Others}
+	if more.Others != nil {
+		sum.leaveOut(*more.Others)
+	}
+	if len(more.Tables) == 0 {
+		return sum
+	}
+	sum.Tables = slices.Concat(r.Tables, more.Tables)
+	slices.SortStableFunc(sum.Tables, byName)
+	merged := sum.Tables[:0]
+	for _, table := range sum.Tables {
+		if last := len(merged) - 1; last >= 0 && byName(merged[last], table) == 0 {
+			merged[last].RowTotals = merged[last].Plus(table.RowTotals)
+		} else {
+			merged = append(merged, table)
+		}
+	}
+	sum.Tables = slices.Clip(merged)
+	sum.bound()
+	return sum
+}
+
+func byName(a, b TableRows) int {
+	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Connection, b.Connection))
+}
+
+// bound keeps the largest tables.
+func (r *Rows) bound() {
+	if len(r.Tables) <= MostTables {
+		return
+	}
+	slices.SortFunc(r.Tables, func(a, b TableRows) int { return cmp.Or(cmp.Compare(b.size(), a.size()), byName(a, b)) })
+	for _, table := range r.Tables[MostTables:] {
+		r.leaveOut(table.RowTotals)
+	}
+	r.Tables = slices.Clip(r.Tables[:MostTables])
+	slices.SortFunc(r.Tables, byName)
+}
+
+// leaveOut adds to the tables that are not kept by themselves.
+func (r *Rows) leaveOut(totals RowTotals) {
+	if r.Others != nil {
+		totals = totals.Plus(*r.Others)
+	}
+	r.Others = &totals
+}
+
+// Table is what the attempt writes to, without figures.
+func (in ToolInput) Table() TableRows {
+	named := TableRows{Table: in.Tool, Connection: in.Auth}
+	table, isTable := in.Fields["table"].Data.(string)
+	path, hasPath := in.Fields["path"].Data.(string)
+	switch {
+	case isTable:
+		named.Table, named.Connection = table, cmp.Or(in.Auth, path)
+		return named
+	case hasPath:
+		named.Table = path
+		return named
+	}
+	if address, err := url.Parse(expression.Text(in.Fields[playbook.FieldURL].Data)); err == nil && address.Host != "" {
+		named.Connection = address.Host
+	}
+	return named
+}
+
+// Given counts what a sink was given, as written.
+func (in ToolInput) Given() *Rows {
+	table := in.Table()
+	if in.Staging == nil || in.Staging.Do == "" && expression.Text(in.Fields["mode"].Data) != "replace" {
+		table.Written = int64(len(in.Rows()))
+	}
+	return table.Of()
+}

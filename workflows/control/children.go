@@ -1,0 +1,34 @@
+package control
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// Steer has requests of people passed on to a child (gate.SteeredChildren).
+func (c *Controls) Steer(to gate.Recipient) *gate.SteeredChild {
+	added := &gate.SteeredChild{Recipient: to}
+	c.Children = append(c.Children, added)
+	return added
+}
+
+// AcceptedUpdates counts those of this history.
+func (c *Controls) AcceptedUpdates() int { return c.Updates }
+
+// StopSteering has a child signalled no more (gate.SteeredChildren).
+func (c *Controls) StopSteering(child *gate.SteeredChild) {
+	child.Ended = true
+	delete(c.Reports, child.ID)
+	c.Children = slices.DeleteFunc(c.Children, func(other *gate.SteeredChild) bool { return other == child })
+}
+
+// Signal passes a steering on to one of the children, where it has not ended.
+func (c *Controls) Signal(ctx workflow.Context, id string, steering protocol.Steering) {
+	if at := slices.IndexFunc(c.Children, func(child *gate.SteeredChild) bool { return child.ID == id }); at >= 0 {
+		c.Children[at].Signal(ctx, steering)
+	}
+}

@@ -1,0 +1,280 @@
+// Package control is what a workflow knows of the requests of people to its run: commands, answers, pauses. It ends the
+// waits that a request ends, passes requests on to the children, and has the slot of a child in the window of its loop.
+package control
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/ratelimit"
+	"reprise/interpreter/source"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// Controls is what a workflow knows of the requests of people to its run, with the
+// waits that this may end and the children to which it is passed on.
+type Controls struct {
+	interpreter.Control
+	Run      string // workflow ID of the run
+	Parents  []interpreter.Parent
+	Waits    []*OpenWait
+	awaited  []*AwaitedCall            // calls that are answered from outside
+	Answered []protocol.AcceptedAnswer // the last answers that were accepted
+	Updates  int                       // commands and answers that this history has accepted
+	// Elsewhere names the other workflow that accepts an answer, or says that its
+	// attempt is over; nil where that is not known, and for a workflow that knows of no
+	// other.
+	Elsewhere func(interpreter.AnswerTo) error
+	// ChildCalls are the IDs of child workflows in which calls of this one continue.
+	ChildCalls map[string]bool
+	// forwards are answers that wait to be passed on, and forwarding says that one is.
+	forwards   []forwarded
+	forwarding bool
+	Children   []*gate.SteeredChild
+	slot       *Slot // in the window of a loop, nil for none
+	Shared     func(workflow.Context, protocol.Shared)
+	// Commands wait until the run has begun, and Answers until it awaits some.
+	Commands, Answers updateGate
+	awaitsAnswers     bool
+	// Reports are the last ones of the children, by their workflow IDs; Reported is the last
+	// that the parent workflow was sent, and changed has another one made.
+	Reports  map[string]protocol.WaitReport
+	Reported protocol.WaitReport
+	changed  func(workflow.Context)
+	debounce debounce
+}
+
+// OpenWait is a wait of a call in this workflow that people may end.
+type OpenWait struct {
+	// Step and Index are of what waits, and call is that, nil for moves at the end of a run.
+	Step    string
+	Index   *int
+	call    *call.Call
+	paused  bool // only a skip ends it before the run is resumed
+	End     workflow.CancelFunc
+	settled *protocol.ItemSettlement
+	renews  bool
+	called  bool // back for a turn that is free
+}
+
+// NewOpenWait is a wait of a call.
+func NewOpenWait(call *call.Call) *OpenWait {
+	of := call.Config()
+	return &OpenWait{Step: of.Step.Name, Index: of.Index, call: call}
+}
+
+// ErrRenews ends the wait of a call that continues as new.
+var ErrRenews = errors.New("the wait continues as new")
+
+// Renew ends all waits, because the workflow continues as new.
+func (c *Controls) Renew() {
+	for _, wait := range c.Waits {
+		if wait.renews = true; wait.End != nil {
+			wait.End()
+		}
+	}
+	for _, awaited := range c.awaited {
+		awaited.Stirred = true
+	}
+}
+
+// WithControls gives a workflow what it knows of its run's control, and of that of its
+// parent runs.
+func WithControls(
+	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
+) (workflow.Context, *Controls) {
+	c := &Controls{Control: known, Run: run, Parents: slices.Clone(parents), ChildCalls: map[string]bool{}, Reports: map[string]protocol.WaitReport{}}
+	return gate.WithChildren(ctx, c), c
+}
+
+// ControlsOf are those of the workflow, which WithControls has given it.
+func ControlsOf(ctx workflow.Context) *Controls {
+	return gate.ChildrenOf(ctx).(*Controls) // WithControls put it there
+}
+
+// Listen applies what the parent workflow passes on. slot is what it may grant, nil for
+// nothing.
+func (c *Controls) Listen(ctx workflow.Context, slot *Slot) {
+	c.slot = slot
+	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) {
+		if c.Apply(ctx, steering); steering.Resumes {
+			c.changed(ctx)
+		}
+	})
+	c.ListenForTurns(ctx)
+}
+
+// ListenForTurns ends waits for a turn under a rate limit where the limiter has one
+// that no worker leases.
+func (c *Controls) ListenForTurns(ctx workflow.Context) {
+	gate.OnSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
+		means := protocol.ItemSettlement{Step: call.Step, Index: call.Index}
+		for _, wait := range c.Waits {
+			if wait.End != nil && wait.settled == nil && !wait.called && means.Means(wait.Step, wait.Index) && wait.call != nil && wait.call.CalledBack() {
+				wait.called = true
+				wait.End()
+			}
+		}
+	})
+}
+
+// Drain applies the signals that have arrived, before the workflow continues as new.
+func (c *Controls) Drain(ctx workflow.Context) {
+	for steering := range gate.Arrived[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
+		c.Apply(ctx, steering)
+	}
+	c.drainAnswers(ctx)
+}
+
+// Apply records what people have requested, ends the waits that are meant and passes it
+// on. It returns the number of waits that end here, and whether a child is signalled.
+func (c *Controls) Apply(ctx workflow.Context, steering protocol.Steering) (ended int, signalled bool) {
+	if shared := steering.Shared; shared != nil && c.Shared != nil {
+		c.Shared(ctx, *shared)
+	}
+	then := steering.Then
+	steering.Then, steering.Shared = nil, nil
+	ended, signalled = c.applyOne(ctx, steering)
+	for i := range then {
+		steering.Settle = &then[i]
+		endedThen, signalledThen := c.applyOne(ctx, steering)
+		ended, signalled = ended+endedThen, signalled || signalledThen
+	}
+	return ended, signalled
+}
+
+// applyOne is Apply, of one decision at most.
+func (c *Controls) applyOne(ctx workflow.Context, steering protocol.Steering) (ended int, signalled bool) {
+	c.applyControl(steering)
+	if steering.Slot != nil && c.slot != nil {
+		c.slot.accept(*steering.Slot)
+		return 0, false
+	}
+	if steering.Settle != nil {
+		ended = c.settle(ctx, steering.Settle)
+	}
+	for _, child := range slices.Clone(c.Children) { // some end while others are signalled
+		if slices.Contains(c.Children, child) && child.Acts(steering) && !c.refuses(ctx, steering.Settle, child.Step) {
+			child.Signal(ctx, steering)
+			signalled = true
+		}
+	}
+	return ended, signalled
+}
+
+// settle ends the waits that a settlement means.
+func (c *Controls) settle(ctx workflow.Context, settlement *protocol.ItemSettlement) int {
+	ended := 0
+	for _, wait := range c.Waits {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.Step, wait.Index) || c.refuses(ctx, settlement, wait.Step) {
+			continue
+		}
+		wait.settled = settlement
+		if wait.End != nil {
+			wait.End()
+		}
+		ended++
+	}
+	return ended
+}
+
+// refuses reports whether a decision is not for a step, because nothing of that may be
+// tried now. The run decides that; the workflows that it signals were meant.
+func (c *Controls) refuses(ctx workflow.Context, settlement *protocol.ItemSettlement, step string) bool {
+	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.Run
+}
+
+// Open records a wait that people may end, until it is over.
+func (c *Controls) Open(wait *OpenWait) (over func()) {
+	c.Waits = append(c.Waits, wait)
+	return func() {
+		c.Waits = slices.DeleteFunc(c.Waits, func(other *OpenWait) bool { return other == wait })
+	}
+}
+
+// waitMark is that of a timer by which a call waits.
+func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
+	of := machine.Config()
+	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
+}
+
+// Sleep is a durable timer whose summary says what a call waits for. It ends early
+// where people decide about the call. The error is that of a cancelled ctx.
+func (c *Controls) Sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*protocol.ItemSettlement, error) {
+	timer, end := workflow.WithCancel(ctx)
+	open := NewOpenWait(call)
+	open.End = end
+	defer c.Open(open)()
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
+	return open.Outcome(ctx, err)
+}
+
+// Outcome is what a wait comes to whose timer ended with err.
+func (w *OpenWait) Outcome(ctx workflow.Context, err error) (*protocol.ItemSettlement, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case w.settled != nil:
+		return w.settled, nil
+	case w.called:
+		return nil, nil
+	case w.renews:
+		return nil, ErrRenews
+	}
+	return nil, err
+}
+
+// Release waits until people resume a call that is held, or decide about it. The error
+// is that of a cancelled ctx.
+func (c *Controls) Release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*protocol.ItemSettlement, error) {
+	open := NewOpenWait(call)
+	open.paused = !hold.Exhausted
+	defer c.Open(open)()
+	err := workflow.Await(ctx, func() bool {
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Config().Step.Name)
+	})
+	return open.Outcome(ctx, err)
+}
+
+// RenderHold renders whether people hold the run, and why.
+func (c *Controls) RenderHold() string {
+	what := ""
+	switch {
+	case c.Paused:
+		what = "the run is paused"
+	case len(c.Steps) > 0:
+		what = "paused: " + source.Code(strings.Join(c.Steps, ", "), protocol.MaxText)
+	default:
+		return ""
+	}
+	for _, said := range []struct{ word, text string }{{"by", c.Said.By}, {"because", c.Said.Reason}} {
+		if text := source.Code(said.text, protocol.MaxText); text != "" {
+			what += " " + said.word + " " + text
+		}
+	}
+	return "**" + what + "**\n\n"
+}
+
+// describeAttempt describes the attempt with an address.
+func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDetails, error) {
+	for _, one := range slices.Backward(c.Answered) {
+		if one.Is(to) {
+			return protocol.AttemptDetails{Answered: &one}, nil
+		}
+	}
+	for _, awaited := range c.awaited {
+		if awaited.Call.View().IsAddressed(to, awaited.Sent) && !awaited.Call.View().HasAnswer() {
+			asking := &interpreter.AwaitedDetails{Attempt: awaited.Call.View().Attempts + 1}
+			asking.Approval, _ = awaited.Call.View().Approval()
+			return protocol.AttemptDetails{Awaiting: cmp.Or(awaited.Call.View().AwaitedDetails(), asking)}, nil
+		}
+	}
+	return protocol.AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
+}

@@ -1,0 +1,113 @@
+package control
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// ParentsOf are the runs that the run of a task belongs to, the root first.
+func ParentsOf(task protocol.Task) []interpreter.Parent {
+	if task.Nesting == nil {
+		return nil
+	}
+	return task.Nesting.Parents
+}
+
+// ParentsOfChild are the parent runs of one that a step starts.
+func (c *Controls) ParentsOfChild(step, line string) []interpreter.Parent {
+	return append(slices.Clone(c.Parents), interpreter.Parent{Run: c.Run, Step: step, Control: c.Of(step), Queue: line})
+}
+
+// Task is a task with what is known by now of the parent runs.
+func (c *Controls) Task(task protocol.Task) protocol.Task {
+	if len(c.Parents) == 0 || task.Nesting == nil {
+		return task
+	}
+	nesting := *task.Nesting
+	nesting.Parents = slices.Clone(c.Parents)
+	task.Nesting = &nesting
+	return task
+}
+
+// IsPaused reports whether no attempt of a step may begin: its run holds it, or a parent
+// run.
+func (c *Controls) IsPaused(step string) bool {
+	return c.Control.IsPaused(step) || slices.ContainsFunc(c.Parents, func(parent interpreter.Parent) bool {
+		return parent.Control.IsPaused(parent.Step)
+	})
+}
+
+// knows reports whether what held an attempt is known here.
+func (c *Controls) knows(hold interpreter.Hold) bool {
+	if hold.Run == "" {
+		return c.Version >= hold.Version
+	}
+	return slices.ContainsFunc(c.Parents, func(parent interpreter.Parent) bool {
+		return parent.Run == hold.Run && parent.Control.Version >= hold.Version
+	})
+}
+
+// applyControl records the control of the run, or of a parent run.
+func (c *Controls) applyControl(steering protocol.Steering) {
+	if steering.Run == "" {
+		if steering.Control.Version > c.Version {
+			c.Control = steering.Control
+		}
+		return
+	}
+	for i := range c.Parents {
+		if parent := &c.Parents[i]; parent.Run == steering.Run && steering.Control.Version > parent.Control.Version {
+			parent.Control = steering.Control
+		}
+	}
+}
+
+// ListenToParent applies what the parent run passes on, of a run that has one.
+func (c *Controls) ListenToParent(ctx workflow.Context) {
+	if len(c.Parents) == 0 {
+		return
+	}
+	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) { c.Apply(ctx, c.fromParent(steering)) })
+}
+
+// DrainParent is drain, of a run that has a parent.
+func (c *Controls) DrainParent(ctx workflow.Context) {
+	if len(c.Parents) == 0 {
+		return
+	}
+	for steering := range gate.Arrived[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
+		c.Apply(ctx, c.fromParent(steering))
+	}
+}
+
+// fromParent names the run that a steering is about. A parent run decides nothing about
+// the waits of this one.
+func (c *Controls) fromParent(steering protocol.Steering) protocol.Steering {
+	if steering.Run == "" {
+		steering.Run = c.Parents[len(c.Parents)-1].Run
+	}
+	return protocol.Steering{Control: steering.Control, Resumes: steering.Resumes, Run: steering.Run}
+}
+
+// HoldFor is what may hold an attempt of a step.
+func (c *Controls) HoldFor(step string) *interpreter.PausedBy {
+	return &interpreter.PausedBy{
+		Run: c.Run, Step: step, Version: c.Version, Parents: (&call.Nesting{Parents: c.Parents}).Brief(),
+	}
+}
+
+// Admission is the request for runs that this one waits for.
+func (c *Controls) Admission(tree interpreter.Tree, count int) interpreter.Admission {
+	admission := interpreter.Admission{Tree: tree, Count: count}
+	for _, parent := range c.Parents {
+		admission.Runs = append(admission.Runs, parent.Run)
+	}
+	admission.Runs = append(admission.Runs, c.Run)
+	return admission
+}

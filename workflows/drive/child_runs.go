@@ -1,0 +1,231 @@
+package drive
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// A step may run another playbook. The child run is a run as any other, a child of the
+// workflow that makes the step's attempts: it is validated by itself, and people find,
+// pause and cancel it by its own ID. Of its parent it knows only whether that holds it.
+
+// play makes an attempt by running another playbook to its end.
+func (d *Driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
+	if d.Host == nil {
+		return protocol.FailedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
+	}
+	task := control.ControlsOf(ctx).Task(d.Host.Task)
+	nesting := cmp.Or(task.Nesting, &call.Nesting{})
+	if nesting.Depth >= playbook.MaxNesting {
+		outcome := protocol.FailedOutcome(interpreter.ClassFinal, "step %s: playbooks may call each other %d levels deep, and this one is at that level", in.Step, playbook.MaxNesting)
+		outcome.Err.Final = true
+		return outcome
+	}
+	callee, failure := d.Call.Config().Callee(in, nesting.Files)
+	if failure != nil {
+		return interpreter.Outcome{Err: failure}
+	}
+	if refused := d.admit(ctx, nesting.Tree, in.Step); refused != nil {
+		return *refused
+	}
+	id := protocol.PlayID(task, in)
+	if d.Plays != nil {
+		d.Plays(id)
+	}
+	input := protocol.Input{
+		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
+		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, NextRetry: nesting.NextRetry,
+		Files: nesting.Files, Partition: callee.Partition, FullRefresh: playbook.Within(in.Step, task.Run.FullRefresh),
+		Called: &protocol.Called{
+			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
+			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
+			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.recall(task, nesting, in),
+		},
+	}
+	if !callee.Wait {
+		return playDetached(ctx, id, input, in)
+	}
+	input.Called.Parents = control.ControlsOf(ctx).ParentsOfChild(in.Step, nesting.Queue)
+	return playChild(ctx, id, input, in)
+}
+
+// playChild runs a playbook as a child and waits for its end, as long as the attempt
+// may take.
+func playChild(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
+	scope, cancel := workflow.WithCancel(ctx)
+	late, limit := false, in.Timeout()
+	if limit > 0 {
+		mark := interpreter.TimerMark{Call: in.Step, Index: in.Index, Limits: in.Attempt}
+		gate.AfterWait(scope, limit, mark.Summary("timeout of "+attemptSummary(in)), func(ctx workflow.Context) {
+			late = true
+			cancel()
+			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			CancelTree(ctx, interpreter.CancelTree{Tree: input.Called.Tree, Run: id})
+		})
+	}
+	to := gate.ToChild(protocol.PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
+	to.Attributes = input.Attributes()
+	result, err := gate.Send[protocol.Result](scope, to, input, "what step "+in.Step+" passes to the playbook that it runs")
+	cancel()
+	outcome, ended := protocol.EndOf(id, result, err)
+	switch {
+	case ctx.Err() != nil:
+		return interpreter.Outcome{Err: protocol.CancelledError()}
+	case late && !ended:
+		return failedTimeout(id, limit)
+	default:
+		return outcome
+	}
+}
+
+// playDetached starts a playbook that continues by itself.
+func playDetached(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
+	to := gate.ToDetached(protocol.PlaybookWorkflowName, id, attemptSummary(in))
+	to.Attributes = input.Attributes()
+	started, err := gate.Send[workflow.Execution](ctx, to, input, "what step "+in.Step+" passes to the playbook that it starts")
+	switch {
+	case err == nil:
+		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}
+	case protocol.Abandoned(ctx, err):
+		return interpreter.Outcome{Err: protocol.CancelledError()}
+	}
+	outcome, _ := protocol.EndOf(id, protocol.Result{}, err)
+	return outcome
+}
+
+func failedTimeout(id string, limit time.Duration) interpreter.Outcome {
+	return interpreter.Outcome{Err: &interpreter.ErrorObject{
+		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("the run %s did not end within %s and was cancelled", id, limit),
+		Body:    expression.Of(map[string]any{"workflow_id": id, "status": string(interpreter.Cancelled)}),
+	}}
+}
+
+// actsOnResumes is what a child run is signalled: that something is resumed which was
+// held.
+func actsOnResumes(steering protocol.Steering) bool {
+	return steering.Resumes && steering.Settle == nil
+}
+
+const (
+	// admitTimeout bounds one request, which may wait behind many others.
+	admitTimeout = 10 * time.Minute
+	// mayStartTimeout bounds the look whether a parent run was cancelled.
+	mayStartTimeout = 10 * time.Second
+	// cancelTreeTimeout bounds a cancel of all child runs of one.
+	cancelTreeTimeout = 10 * time.Minute
+)
+
+// Allowance is how many runs of other playbooks a workflow may start without a request.
+type Allowance struct {
+	Left int
+	None bool // no run is granted any more
+}
+
+// Consume uses up to n of it.
+func (a *Allowance) Consume(n int) int {
+	consumed := min(n, a.Left)
+	a.Left -= consumed
+	return consumed
+}
+
+// Unused is how many runs may start without a request.
+func (a *Allowance) Unused() int {
+	if a == nil {
+		return 0
+	}
+	return a.Left
+}
+
+// admit has a run that the call starts wait for its admission; nil where it may start
+// now. One that is held keeps its admission.
+func (d *Driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
+	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
+	var admitted interpreter.Admitted
+	var err error
+	switch {
+	case tree.Most == 0, d.Allowance.Consume(1) == 1:
+		admitted = mayStart(ctx, tree, step)
+	case d.Allowance.None:
+		return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+	default:
+		controls := control.ControlsOf(ctx)
+		start := interpreter.RunStart{Admission: controls.Admission(tree, 1), Attempt: controls.HoldFor(step)}
+		if admitted, err = RequestAdmission(ctx, start, step); err == nil && ctx.Err() == nil && admitted.Count == 0 {
+			return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &interpreter.Outcome{Err: protocol.CancelledError()}
+	case err != nil:
+		return &interpreter.Outcome{Err: protocol.AttemptError(err)}
+	case admitted.Hold == nil:
+		return nil
+	}
+	if tree.Most > 0 {
+		d.Allowance.Left++
+	}
+	return &interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: admitted.Hold}}
+}
+
+// mayStart reports whether a run may start now that needs no admission any more: not where
+// a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. A run
+// that does not answer does not hold it.
+func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.Admitted {
+	controls := control.ControlsOf(ctx)
+	start := interpreter.RunStart{Admission: controls.Admission(tree, 0), Attempt: controls.HoldFor(step)}
+	to := gate.ToLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
+	answer, err := gate.Send[interpreter.Admitted](ctx, to, start, "the question whether a run may start now")
+	if answer.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	if err != nil && ctx.Err() == nil {
+		gate.Logger(ctx).Warn("cannot check whether a parent run was cancelled or paused", "error", err)
+	}
+	return answer
+}
+
+// RequestAdmission requests the admission of runs. Where a parent run was cancelled it
+// returns once ctx is cancelled too: who ended before that would be a failure to a
+// parent that does not know of the cancel yet.
+func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.Admitted, error) {
+	summary := fmt.Sprintf("asks whether step %s may start a run", step)
+	switch {
+	case start.Count > 1:
+		summary = fmt.Sprintf("asks whether step %s may start %d runs", step, start.Count)
+	case start.Count < 0:
+		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -start.Count, step)
+	}
+	to := gate.ToTool(interpreter.AdmitActivity, admitTimeout, summary)
+	admitted, err := gate.Send[interpreter.Admitted](ctx, to, start, "the question whether a run may start")
+	if admitted.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	return admitted, err
+}
+
+// CancelTree has the child runs of a run, of any depth, cancelled. Their ends show the
+// outcome.
+func CancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
+	tree.First = tree.Run
+	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
+		tree.First = root.ID
+	}
+	to := gate.ToTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the child runs")
+	to.Urgent = true
+	if _, err := gate.Send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
+		gate.Logger(ctx).Warn("cannot cancel the child runs immediately", "error", err)
+	}
+}

@@ -1,0 +1,69 @@
+package drive
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/source"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// StateTimeout bounds one delivery of the activity for states.
+const StateTimeout = time.Minute
+
+// ReachState has a state claimed, or states moved. place names the step. Where their keeper is out of reach, such as
+// a file that another process has locked, shown shows the wait until they are, and with nil its end. people may end the wait:
+// the state is tried again at once, or given up. The error is ErrRenews where the wait continues in the next history.
+func ReachState(
+	ctx workflow.Context, input interpreter.StateInput, place string, people func() *control.OpenWait, shown func(wait *interpreter.Wait),
+) (interpreter.StateOutput, error) {
+	output, err := sendState(ctx, input, place, 1)
+	if err == nil || ctx.Err() != nil {
+		return output, err
+	}
+	failure := protocol.AttemptError(err)
+	if failure.IsFinal() {
+		return output, err
+	}
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.Cut(failure.Cause, protocol.MaxText)})
+	defer shown(nil)
+	for {
+		trying, end := workflow.WithCancel(ctx)
+		wait := people()
+		wait.End = end
+		over := control.ControlsOf(ctx).Open(wait)
+		output, err = sendState(trying, input, place, gate.MostDeliveries)
+		over()
+		if err == nil || trying.Err() == nil {
+			return output, err
+		}
+		settlement, err := wait.Outcome(ctx, err)
+		if err != nil {
+			return output, err
+		}
+		if settlement != nil && settlement.Skip {
+			return output, &interpreter.ErrorObject{
+				Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: fmt.Sprintf("%s (%s)", settlement.SkipText(), failure.ShortMessage()),
+			}
+		}
+	}
+}
+
+// sendState has a state claimed, or states moved, in so many tries.
+func sendState(ctx workflow.Context, input interpreter.StateInput, place string, tries int32) (interpreter.StateOutput, error) {
+	summary := place + ": moves its state"
+	switch {
+	case input.Claim != nil:
+		summary = place + ": claims the state " + input.Claim.Name
+	case len(input.Begins) > 0:
+		summary = place + ": begins to read for " + input.Begins[0].Place
+	}
+	to := gate.ToTool(interpreter.StateActivity, StateTimeout, summary)
+	to.Tries = tries
+	return gate.Send[interpreter.StateOutput](ctx, to, input, "the state of "+place)
+}

@@ -1,0 +1,318 @@
+// Package drive makes one call: it has package interpreter/call decide, waits durably, sends the attempts to activities
+// and child runs, and continues the call in another history where this one is full.
+package drive
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// WaitRecorder records when a call begins and, with nil, ends a wait, for progress.
+type WaitRecorder func(call *call.Call, wait *interpreter.Wait, until time.Time)
+
+// RecordNoWait is the waiter of a call whose waits nothing shows.
+func RecordNoWait(*call.Call, *interpreter.Wait, time.Time) {}
+
+// Driver drives a call until it has ended, or continues as new: it runs what the call
+// requests and applies the outcome to it.
+type Driver struct {
+	Call    *call.Call
+	Waiting WaitRecorder
+	// Host has activities fetch pages of the call; nil where all of it stays in the
+	// workflow.
+	Host *ActivityHost
+	// Renews reports whether the call continues as new, before everything that it does
+	// once it has begun; nil is never.
+	Renews func() bool
+	// Slot is that of the call's child in the window of its loop; nil where the call
+	// keeps what it has.
+	Slot *control.Slot
+	// apart says that activities may fetch pages, alone that the next page is fetched
+	// by an attempt of its own.
+	apart, alone bool
+	// Plays records the runs of other playbooks that attempts start, by their workflow
+	// IDs; nil for none.
+	Plays func(child string)
+	// Allowance is what has been granted and not used; nil is none.
+	Allowance *Allowance
+	// until is when a wait ends that continues in the next history.
+	until time.Time
+	// awaited and answerTimer are of a call whose attempts are answered from outside.
+	awaited      *control.AwaitedCall
+	closeAwaited func()
+	answerTimer  *answerTimer
+}
+
+// Drive drives a call to its end within the workflow. slot is that of its child, nil
+// where it keeps what it has.
+func Drive(ctx workflow.Context, call *call.Call, waiting WaitRecorder, slot *control.Slot) interpreter.CallResult {
+	d := &Driver{Call: call, Waiting: waiting, Slot: slot}
+	d.Run(ctx)
+	return *call.Result()
+}
+
+// Run drives the call until it has ended, or continues as new; then snapshot is its
+// input there, else nil.
+func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
+	ended := d.Call.Finished() // and counted
+	if !ended && d.awaited == nil && d.Call.View().Traits().Awaits {
+		d.awaited = &control.AwaitedCall{Call: d.Call}
+		d.closeAwaited = control.ControlsOf(ctx).Await(d.awaited)
+	}
+	snapshot = d.advance(ctx)
+	if snapshot == nil {
+		d.CloseAnswers()
+	}
+	if !ended && d.Call.Finished() {
+		CountCall(ctx, d.Call)
+		if d.Host != nil && (!d.Call.View().Stopped || !d.Host.lost) {
+			ForgetNotes(ctx, d.Host.Task, d.Call.View().Noted, d.Host.Snapshot.Bare(d.Call))
+		}
+	}
+	return snapshot
+}
+
+// CloseAnswers has answers to the call refused. A call that continues as new accepts
+// answers until then: they are in its state.
+func (d *Driver) CloseAnswers() {
+	if d.awaited != nil {
+		d.closeAwaited()
+		d.awaited = nil
+	}
+}
+
+func (d *Driver) advance(ctx workflow.Context) *call.Snapshot {
+	if d.Host != nil && d.Call.View().Recalls && !d.Call.Finished() {
+		d.Host.recallLedgers(ctx, d.Call)
+	}
+	d.apart = d.Host != nil && d.Call.View().Detachable()
+	for !d.Call.Finished() {
+		if ctx.Err() != nil {
+			if d.Call.View().Awaited != nil {
+				d.notifyCancel(ctx)
+			}
+			d.cancel(ctx)
+			break
+		}
+		wait := d.Call.View().DueWait(workflow.Now(ctx))
+		if wait != nil {
+			countWait(ctx, d.Call, *wait)
+		}
+		if d.Renews != nil && d.Call.View().Begun && d.Renews() {
+			d.stopAnswerTimer()
+			return d.snapshot(ctx, wait)
+		}
+		d.next(ctx)
+	}
+	return nil
+}
+
+// next does what the call requests next.
+func (d *Driver) next(ctx workflow.Context) {
+	alone, held := d.alone, control.ControlsOf(ctx).IsPaused(d.Call.Config().Step.Name)
+	if d.alone = false; d.apart && !alone && !held && d.Call.View().TurnsPage() {
+		d.fetchPages(ctx)
+		return
+	}
+	switch command := d.Call.Next(workflow.Now(ctx)); command.Kind {
+	case call.DoAttempt:
+		d.attempt(ctx, command.Input)
+	case call.DoAwait:
+		d.await(ctx, command.Await)
+		d.ruled(ctx, nil)
+	case call.DoWait:
+		d.wait(ctx, command.Wait)
+	case call.DoHold:
+		d.hold(ctx, command.Hold)
+	case call.DoSink:
+		d.Call.SinkDone(Drive(ctx, command.Sink, d.Waiting, d.Slot), workflow.Now(ctx))
+	case call.DoState:
+		d.state(ctx, command.State)
+	case call.DoFinish:
+	}
+}
+
+// state has the state that the step keeps between runs claimed or moved.
+func (d *Driver) state(ctx workflow.Context, input interpreter.StateInput) {
+	output, err := ReachState(ctx, input, d.Call.Config().Place(), func() *control.OpenWait { return control.NewOpenWait(d.Call) }, func(wait *interpreter.Wait) {
+		d.Waiting(d.Call, wait, time.Time{})
+	})
+	switch {
+	case errors.Is(err, control.ErrRenews): // and requests the state again
+	case ctx.Err() != nil:
+		d.cancel(ctx)
+	case err != nil:
+		d.Call.StateFailed(*protocol.AttemptError(err), workflow.Now(ctx))
+	default:
+		d.Call.StateAnswered(output, workflow.Now(ctx))
+	}
+}
+
+// snapshot is the input with which the call continues in another history. wait is the
+// one that is due, nil for none.
+func (d *Driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
+	var snapshot call.Snapshot
+	if d.Host != nil {
+		snapshot = d.Host.Snapshot
+	}
+	state := d.Call.View().Snapshot()
+	snapshot.State, snapshot.Until = &state, time.Time{}
+	switch {
+	case !d.until.IsZero():
+		snapshot.Until = d.until
+	case wait != nil:
+		snapshot.Until = workflow.Now(ctx).Add(wait.Delay)
+	}
+	return &snapshot
+}
+
+// fetchPages has an activity fetch pages of the call until something else is due. A page that
+// it cannot return with others is fetched alone.
+func (d *Driver) fetchPages(ctx workflow.Context) {
+	host := d.Host
+	input := call.DriveInput{Task: host.Task, Calls: []call.Snapshot{host.Snapshot}, Width: 1, Pages: true}
+	output, further := HostCalls(ctx, input, []*call.Call{d.Call},
+		fmt.Sprintf("%s from page %d", gate.WithIndex(host.Task.Step, host.Snapshot.Index), d.Call.View().Pages+1))
+	host.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
+	if d.alone = !further; ctx.Err() != nil { // a cancelled activity has given its pages too
+		d.cancel(ctx)
+	}
+}
+
+// attempt makes one attempt, unless its step is held.
+func (d *Driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
+	if controls := control.ControlsOf(ctx); controls.IsPaused(d.Call.Config().Step.Name) {
+		d.Call.Hold(interpreter.Hold{Version: controls.Version})
+		return
+	}
+	if d.awaited != nil {
+		d.beginAwaited(ctx, input)
+		return
+	}
+	outcome := d.make(ctx, input)
+	if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
+		d.cancel(ctx)
+		return
+	}
+	d.Call.Attempted(outcome, workflow.Now(ctx))
+	d.ruled(ctx, &input)
+	d.ignored(ctx, outcome.Err)
+	logFailed(ctx, d.Call)
+}
+
+// make makes an attempt: an activity does, or a run of another playbook.
+func (d *Driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+	if playbook.TraitsOf(input.Tool).Plays {
+		began := workflow.Now(ctx)
+		outcome := d.play(ctx, input)
+		if outcome.PutOff == nil && (outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled) {
+			countAttempt(ctx, d.Call, began, outcome.Err)
+		}
+		return outcome
+	}
+	return attempt(ctx, input)
+}
+
+// wait waits as long as the call has to, or until people end that. The page after
+// it is usually followed by another wait.
+func (d *Driver) wait(ctx workflow.Context, wait interpreter.Wait) {
+	defer d.rested()
+	until, long := control.IsLongWait(ctx, wait)
+	settlement, err := d.park(ctx, &wait, until, long, func() (*protocol.ItemSettlement, error) {
+		return control.ControlsOf(ctx).Sleep(ctx, d.Call, wait)
+	})
+	if errors.Is(err, control.ErrRenews) {
+		d.until = until
+		return
+	}
+	d.over(ctx, settlement, err, d.Call.Waited)
+	d.alone = true
+}
+
+// hold waits until people resume the call, or decide about it.
+func (d *Driver) hold(ctx workflow.Context, hold interpreter.Hold) {
+	defer d.rested()
+	d.markHold(ctx, hold)
+	wait := hold.Wait(d.Call.View().Failure)
+	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*protocol.ItemSettlement, error) {
+		return control.ControlsOf(ctx).Release(ctx, d.Call, hold)
+	})
+	if !errors.Is(err, control.ErrRenews) {
+		d.over(ctx, settlement, err, d.Call.Waited)
+	}
+}
+
+// markHold records in the history, once, that the call waits for a person.
+func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
+	if !hold.Exhausted || hold.Recorded {
+		return
+	}
+	gate.RecordMarker(ctx, protocol.HoldMark{Held: d.Call.Config().Place(), Index: d.Call.Config().Index})
+	d.Call.HoldRecorded()
+}
+
+// over applies the end of a wait or a hold to the call: with what people decided, with
+// a cancel, or by itself.
+func (d *Driver) over(ctx workflow.Context, settlement *protocol.ItemSettlement, err error, byItself func()) {
+	switch {
+	case err != nil:
+		d.cancel(ctx)
+	case settlement != nil:
+		d.Call.Settle(settlement.Settlement, workflow.Now(ctx))
+	default:
+		byItself()
+	}
+}
+
+// park records that the call waits, until a time or, where that is zero, until people
+// end that, and parks it in its slot for a long wait.
+func (d *Driver) park(
+	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*protocol.ItemSettlement, error),
+) (*protocol.ItemSettlement, error) {
+	d.Waiting(d.Call, wait, until)
+	if d.Slot == nil || !long {
+		return waits()
+	}
+	back := d.Slot.Park(ctx, control.ParkedCall{Until: until, Why: wait.Summary})
+	settlement, err := waits()
+	switch {
+	case errors.Is(err, control.ErrRenews):
+		d.Slot.StayParked()
+	case err == nil:
+		d.Waiting(d.Call, &interpreter.Wait{Reason: interpreter.ReasonSlot, Summary: interpreter.WaitsForSlot}, time.Time{})
+		err = back()
+	}
+	return settlement, err
+}
+
+// rested records that the call no longer waits.
+func (d *Driver) rested() {
+	d.Waiting(d.Call, nil, time.Time{})
+}
+
+func (d *Driver) cancel(ctx workflow.Context) { d.Call.Cancel(workflow.Now(ctx)) }
+
+// logFailed logs the decision about an attempt that failed.
+func logFailed(ctx workflow.Context, call *call.Call) {
+	failed := call.View().FailedAttempt()
+	if failed == nil {
+		return
+	}
+	meter.FailedAttempt(gate.MetricsOf(ctx), call.View().Facts(), failed)
+	if failed.Ended {
+		gate.Logger(ctx).Warn(failed.Message(), failed.Fields()...)
+	} else {
+		gate.Logger(ctx).Info(failed.Message(), failed.Fields()...)
+	}
+}

@@ -1,0 +1,45 @@
+package drive
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// pauseRateLimitTimeout bounds how long the other attempts may take to be paused.
+const pauseRateLimitTimeout = 5 * time.Second
+
+// ignored records that a policy of a sink has ignored its failure, which no other event shows.
+func (d *Driver) ignored(ctx workflow.Context, failure *interpreter.ErrorObject) {
+	config := d.Call.Config()
+	if failure == nil || config.Sink == nil || !d.Call.Finished() || d.Call.Result().Failed() {
+		return
+	}
+	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.Place(), Index: config.Index})
+}
+
+// ruled records that a policy has made a failure of the last answer, and pauses
+// the other attempts under its rate limit where a policy has read in the outcome that they
+// are to wait. The call itself waits in any case. input is nil where the attempt was answered from outside.
+func (d *Driver) ruled(ctx workflow.Context, input *interpreter.ToolInput) {
+	view := d.Call.View()
+	if view.Refused != nil {
+		brief := view.Refused.Brief()
+		gate.RecordMarker(ctx, protocol.RefusedMark{Refused: d.Call.Config().Step.Name, Index: d.Call.Config().Index, Attempt: view.Attempts, Error: &brief})
+	}
+	if input == nil {
+		return
+	}
+	in, pauses := input.PausesRateLimit(view.OthersWait)
+	if !pauses {
+		return
+	}
+	to := gate.ToLocal(interpreter.PauseRateLimitActivity, pauseRateLimitTimeout, "others wait for "+input.Step)
+	if _, err := gate.Send[struct{}](ctx, to, in, "the rate limit of "+input.Step); err != nil {
+		gate.Logger(ctx).Warn("cannot pause the other attempts under the rate limit", "error", err)
+	}
+}

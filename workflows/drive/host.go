@@ -1,0 +1,134 @@
+package drive
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// timeoutSlack is what an activity has beyond the time limit that its tool
+	// enforces itself.
+	timeoutSlack = 15 * time.Second
+	// maxTurnWait is far more than a paced attempt waits for its turn within its
+	// activity, before the time limit of the tool begins to run. A longer wait is the
+	// workflow's.
+	maxTurnWait = 10 * time.Minute
+)
+
+// storeSlack is how long an attempt may wait for the payload store, before it
+// and after it.
+func storeSlack(ctx workflow.Context) time.Duration {
+	if gate.OutboxOf(ctx).Limits.OffloadAbove == 0 {
+		return 0
+	}
+	return 2*interpreter.StorePatience + time.Minute
+}
+
+// attempt runs a tool once.
+func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
+	limit := input.Timeout() + timeoutSlack + storeSlack(ctx)
+	if input.RateLimit != nil {
+		limit += maxTurnWait
+	}
+	controls := control.ControlsOf(ctx)
+	input.ControlID, input.ControlVersion = controls.Run, controls.Version
+	input.Parents = (&call.Nesting{Parents: controls.Parents}).Brief()
+	to := gate.ToTool(input.Activity(), limit, attemptSummary(input))
+	result, err := gate.Send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
+	if err != nil {
+		return interpreter.Outcome{Err: protocol.AttemptError(err)}
+	}
+	return result.Outcome()
+}
+
+// attemptSummary is what Temporal's UI shows beside the activity.
+func attemptSummary(input interpreter.ToolInput) string {
+	name := input.Step
+	if input.Place != "" {
+		name = input.Place
+	}
+	return fmt.Sprintf("%s page %d attempt %d", gate.WithIndex(name, input.Index), input.Page, input.Attempt)
+}
+
+// maxDriveTime bounds one activity that hosts calls. It is far more than their
+// share of it takes, and heartbeats notice a lost worker long before.
+const maxDriveTime = 6 * time.Hour
+
+// ActivityHost runs calls in an activity that does many things at once.
+type ActivityHost struct {
+	Task     protocol.Task
+	Snapshot call.Snapshot
+	// lost says that the last activity has not reported what it has done.
+	lost bool
+}
+
+// forgetTimeout bounds how long ledgers may take to forget.
+const forgetTimeout = 5 * time.Second
+
+// ForgetNotes has ledgers drop their entries of calls that have ended: the results are in
+// history now, and no call continues from an entry any more. It costs one event.
+func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.Noted, calls ...call.Snapshot) {
+	if noted == call.NotNoted {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a call may have ended by a cancel
+	input := call.ForgetInput{Task: task, Calls: calls, Again: noted == call.NotedAgain}
+	to := gate.ToLocal(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
+	if _, err := gate.Send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
+		gate.Logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
+	}
+}
+
+// HostCalls has DriveActivity drive calls, and applies its output: a cancelled or
+// failed activity reports what it has done too. further says that one of them has
+// progressed. Without a report the output has no calls.
+func HostCalls(
+	ctx workflow.Context, input call.DriveInput, calls []*call.Call, summary string,
+) (output call.DriveOutput, further bool) {
+	for at, call := range calls {
+		input.Calls[at].State = call.View().SnapshotFor(input.Pages)
+	}
+	controls := control.ControlsOf(ctx)
+	input.ControlID, input.ControlVersion = controls.Run, controls.Version
+	input.Task = controls.Task(input.Task)
+	to := gate.ToHost(call.DriveActivity, maxDriveTime, summary)
+	output, err := gate.Send[call.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
+	if err != nil || len(output.Calls) != len(calls) {
+		return call.DriveOutput{}, false
+	}
+	for at, driven := range output.Calls {
+		further = calls[at].Apply(driven, workflow.Now(ctx)) || further
+		if driven.Outcome != nil {
+			logFailed(ctx, calls[at])
+		}
+	}
+	return output, further
+}
+
+// LoadStep compiles a task's playbook and finds its step.
+func LoadStep(task protocol.Task) (*playbook.Playbook, *playbook.Step, error) {
+	book, step, err := task.Load()
+	if err != nil {
+		return nil, nil, gate.InvalidError(err)
+	}
+	return book, step, nil
+}
+
+// hosted is the input of an activity that hosts calls.
+type hosted struct{ call.DriveInput }
+
+// SplitScript has the script of the task travel by itself.
+func (h hosted) SplitScript() (any, call.Script) {
+	task, script := h.Task.Apart()
+	h.Task = task
+	return h.DriveInput, script
+}

@@ -1,0 +1,54 @@
+package drive
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// WaitsForPeople is the news of a call that waits for people, as its policy is
+// exhausted; false for other waits.
+func WaitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call.News, bool) {
+	if wait == nil || wait.Reason != interpreter.ReasonPerson {
+		return call.News{}, false
+	}
+	return call.News{
+		Event: playbook.EventPaused, Step: machine.Config().Step.Name, Visit: visit, Index: machine.Config().Index, Status: interpreter.RetryPending,
+		Attempts: machine.View().Attempts, Error: machine.View().Failure.Shrunk(), Reason: wait.Summary,
+	}, true
+}
+
+// ParentNotifier passes news from a child of a run to its parent workflow, which sends the notices.
+type ParentNotifier struct {
+	Book      *playbook.Playbook
+	Once      bool // an event is passed on once, and not for each iteration
+	signalled []string
+}
+
+// Signal signals the parent workflow, where the playbook has notices of the event.
+func (n *ParentNotifier) Signal(ctx workflow.Context, news call.News) {
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
+	if parent == nil || !n.Book.Notifies(news.Event) || n.Once && slices.Contains(n.signalled, news.Event) {
+		return
+	}
+	n.signalled = append(n.signalled, news.Event)
+	gate.Signal(ctx, parent.ID, protocol.NewsSignal, news)
+}
+
+// HasNewsOfChildren reports whether the playbook has notices of events in children of a run.
+func HasNewsOfChildren(book *playbook.Playbook) bool {
+	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
+}
+
+// Listen passes on the news of children.
+func (n *ParentNotifier) Listen(ctx workflow.Context) {
+	if HasNewsOfChildren(n.Book) {
+		gate.OnSignal(ctx, protocol.NewsSignal, n.Signal)
+	}
+}

@@ -1,0 +1,68 @@
+package drive
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/workflows/gate"
+)
+
+// ChildAfter is by how many events the history of a run grows while a step makes its
+// call, before the call continues in one of its own. An attempt takes six, with a wait
+// eleven; pages that are fetched together take far fewer.
+const ChildAfter = 900
+
+const (
+	// snapshotFactor bounds what it costs to pass a large state from history to
+	// history: a call continues as new where its history is so many times larger than
+	// its state.
+	snapshotFactor = 4
+	// FullestHistory is the size in bytes at which a call continues as new in any case,
+	// or fails where it cannot. Temporal ends a workflow at 50 MB.
+	FullestHistory = 40_000_000
+)
+
+// Renewal decides when calls continue as new.
+type Renewal struct {
+	After int // events from which they do; 0 is those of a long history
+	Began int // length of the history at which they began
+	again int // size of the history from which the next check is made
+}
+
+// Due reports whether the calls are to continue in another history.
+func (r *Renewal) Due(ctx workflow.Context, calls ...*call.Call) bool {
+	info := workflow.GetInfo(ctx)
+	length, size := info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()
+	switch {
+	case r.After > 0 && length-r.Began > r.After || size > FullestHistory:
+		return true
+	case !gate.HistoryIsLong(ctx) || size < r.again:
+		return false
+	}
+	limits, state := gate.OutboxOf(ctx).Limits, 0
+	for _, call := range calls {
+		if !call.Finished() {
+			state += interpreter.EncodedSize(call.View().Snapshot())
+		}
+	}
+	if state > limits.PayloadCap() {
+		return false // it is less once the sinks of their pages have written
+	}
+	if length <= gate.LongHistory && size > gate.LargeHistory {
+		r.again = snapshotFactor * limits.InlineSize(state)
+	}
+	return size >= r.again
+}
+
+// Later has the calls stay until the history has grown once more by what a large one
+// has.
+func (r *Renewal) Later(ctx workflow.Context) {
+	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + gate.LargeHistory
+}
+
+// MetaSoFar is what a call that was lost with its child had used, as far as its workflow knows.
+func MetaSoFar(ctx workflow.Context, call *call.Call) interpreter.CallMeta {
+	view := call.View()
+	return interpreter.CallMeta{Attempts: view.Attempts, Pages: view.Pages, StartedAt: view.StartedAt, EndedAt: workflow.Now(ctx)}
+}

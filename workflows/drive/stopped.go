@@ -1,0 +1,62 @@
+package drive
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// ContinueCall has a call continue the one that by was making when it was stopped. A
+// call whose request has changed begins anew, and the warning says so. A call whose
+// state cannot be read ends: its request may have been sent before.
+func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, by string) (warning string) {
+	name := gate.WithIndex(task.Step, machine.Config().Index)
+	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
+	stopped, err := gate.Send[call.Stopped](ctx, ToRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
+		question, "the name of an earlier run")
+	switch {
+	case ctx.Err() != nil:
+		return ""
+	case err != nil:
+		machine.Abandon(*protocol.NotContinuedError(fmt.Sprintf("step %s: an earlier run was stopped during its call, and the progress of that call cannot be read: %v",
+			name, err)), workflow.Now(ctx))
+		return ""
+	case stopped.State == nil:
+		return ""
+	}
+	if task.Continues(machine, stopped) {
+		machine.Continue(stopped)
+		return ""
+	}
+	if stopped.State.Fresh() {
+		return ""
+	}
+	return fmt.Sprintf("an earlier run was stopped during a call, which starts again with the same keys: step %s: its request has changed", name)
+}
+
+// recallLedgers has ledgers return what they hold of a call beyond its state.
+func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
+	if len(machine.View().Ledgers(workflow.Now(ctx))) == 0 {
+		machine.Recalled()
+		return
+	}
+	name := gate.WithIndex(c.Task.Step, c.Snapshot.Index)
+	HostCalls(ctx, call.DriveInput{
+		Task: c.Task, Calls: []call.Snapshot{c.Snapshot}, Width: 1, Pages: machine.View().Detachable(), Recall: true,
+	}, []*call.Call{machine}, name+": what an earlier run has written")
+	if machine.View().Recalls && ctx.Err() == nil {
+		machine.Abandon(*protocol.NotContinuedError("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what was written"),
+			workflow.Now(ctx))
+	}
+}
+
+// BegunBetween are those of some iterations that an earlier loop had begun.
+func BegunBetween(all []interpreter.BegunIteration, first, last int) []interpreter.BegunIteration {
+	return lists.Filter(all, func(begun interpreter.BegunIteration) bool { return begun.Index >= first && begun.Index <= last })
+}

@@ -1,0 +1,72 @@
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+)
+
+// WithIndex is a step's name with the index of an iteration, for summaries in Temporal's UI: fetch[3]. A nil index leaves the name.
+func WithIndex(name string, index *int) string {
+	if index == nil {
+		return name
+	}
+	return fmt.Sprintf("%s[%d]", name, *index)
+}
+
+// CallName is the step of a call, with the index of its iteration.
+func CallName(machine *call.Call) string {
+	of := machine.Config()
+	return WithIndex(of.Step.Name, of.Index)
+}
+
+// RandomStream returns a deterministic source of random numbers in [0, 1), for the jitter of one call. Each name has its own, so
+// that a replay gives each call the same numbers whatever the others draw. It is nil in a test on skipped time, whose waits
+// have no jitter.
+func RandomStream(ctx workflow.Context, name string) func() float64 {
+	if RehearsalOf(ctx) != nil {
+		return nil
+	}
+	return func() float64 {
+		const mantissa = 53 // bits that a float64 holds exactly
+		return float64(workflow.GetRandomStream(ctx, "reprise/"+name).Uint64()>>(64-mantissa)) / (1 << mantissa)
+	}
+}
+
+// ExpressionBudget bounds the expressions of one decision.
+func ExpressionBudget(ctx workflow.Context) *expression.Budget {
+	return expression.NewBudget(expression.DecisionLimits, workflow.Now(ctx))
+}
+
+// Logger is the worker's logger with the run ID as a field. It logs nothing during a replay.
+func Logger(ctx workflow.Context) log.Logger {
+	info := workflow.GetInfo(ctx)
+	run := info.WorkflowExecution.ID
+	if info.RootWorkflowExecution != nil {
+		run = info.RootWorkflowExecution.ID
+	}
+	return log.With(workflow.GetLogger(ctx), "run", run)
+}
+
+// AfterWait does something once a time has passed, unless drop is called before. The summary says in
+// Temporal's UI what the timer is for.
+func AfterWait(ctx workflow.Context, wait time.Duration, summary string, do func(workflow.Context)) (drop workflow.CancelFunc) {
+	timed, drop := workflow.WithCancel(ctx)
+	workflow.Go(timed, func(ctx workflow.Context) {
+		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil) == nil {
+			do(ctx)
+		}
+	})
+	return drop
+}
+
+// AwaitDespiteCancel waits for a condition also where the workflow is cancelled: it becomes true soon.
+func AwaitDespiteCancel(ctx workflow.Context, condition func() bool) {
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(disconnected, condition) // its error is that of a cancel
+}

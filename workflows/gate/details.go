@@ -1,0 +1,105 @@
+package gate
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/source"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// MostRows bounds each table of iterations in the details of a workflow (failed, waiting, of a batch): Temporal's UI shows
+	// details in a small box, and they are part of what each workflow task sends.
+	MostRows = 8
+)
+
+// MarkdownTable is a table for the details of a workflow in Temporal's UI.
+type MarkdownTable struct{ text strings.Builder }
+
+// NewMarkdownTable is one with the names of its columns.
+func NewMarkdownTable(columns ...string) *MarkdownTable {
+	const usual = 256 // bytes
+	s := &MarkdownTable{}
+	s.text.Grow(usual)
+	s.Row(columns...)
+	s.text.WriteByte('|')
+	for range columns {
+		s.text.WriteString(" --- |")
+	}
+	s.text.WriteByte('\n')
+	return s
+}
+
+// Row adds a row; cells are Markdown.
+func (s *MarkdownTable) Row(cells ...string) {
+	s.text.WriteByte('|')
+	for _, cell := range cells {
+		s.text.WriteByte(' ')
+		s.text.WriteString(cell)
+		s.text.WriteString(" |")
+	}
+	s.text.WriteByte('\n')
+}
+
+func (s *MarkdownTable) String() string { return s.text.String() }
+
+// LinkTo leads to another workflow. The UI shows details in a page beside those of
+// its namespaces.
+func LinkTo(ctx workflow.Context, text, id string) string {
+	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
+}
+
+// RenderTime is a time in details, "" for none.
+func RenderTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// RenderReason is the last column of a table of iterations: what one waits for, or else its last error, shortened.
+func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
+	if waiting != "" {
+		return source.Code(waiting, protocol.MaxText)
+	}
+	return source.Code(failure.Short(), protocol.MaxText)
+}
+
+// QuestionText is what an attempt awaits, and the command that answers; "" for none.
+func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
+	if awaiting == nil {
+		return ""
+	}
+	text := "\n" + source.Code(WithIndex(step, index), protocol.MaxText) + " awaits an answer"
+	if question := awaiting.Question(); question != "" {
+		text += ": " + source.Code(question, protocol.MaxText)
+	}
+	if awaiting.Approval != nil {
+		text += "; the options are " + source.Code(strings.Join(awaiting.Approval.Options, ", "), protocol.MaxText)
+	}
+	return text + ". To answer: " + source.Code(AnswerCommand(id, step, index, awaiting), protocol.MaxWorkflowID+2*protocol.MaxText) + "\n"
+}
+
+// AnswerCommand is the command that answers an attempt.
+func AnswerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
+	verb, option := awaiting.Command()
+	command := "starter " + verb + " " + id + " " + step
+	if index != nil {
+		command += fmt.Sprintf(" --index %d", *index)
+	}
+	if option != "" {
+		command += " --option " + strconv.Quote(option)
+	}
+	return command
+}
+
+// MostListed bounds the iterations of each kind in an answer: readers want to see where
+// the loop is, not all of it.
+const MostListed = 500

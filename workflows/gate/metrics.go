@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+)
+
+// Metrics counts what a workflow does, with the handler of the SDK, which counts
+// nothing while the workflow replays.
+type Metrics struct{ ctx workflow.Context }
+
+// MetricsOf are those of a workflow.
+func MetricsOf(ctx workflow.Context) Metrics { return Metrics{ctx} }
+
+// Add adds n to a counter; values are those of its labels, in their order.
+func (of Metrics) Add(m *meter.Metric, n int64, values ...string) {
+	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Counter(m.Name).Inc(n)
+}
+
+// Observe adds a duration to a histogram.
+func (of Metrics) Observe(m *meter.Metric, took time.Duration, values ...string) {
+	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Timer(m.Name).Record(took)
+}
+
+// Mark sets a gauge to a time; the gauge shows how long ago that was.
+func (of Metrics) Mark(m *meter.Metric, at time.Time, values ...string) {
+	seconds := float64(at.Unix()) + float64(at.Nanosecond())/float64(time.Second)
+	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Gauge(m.Name).Update(seconds)
+}
+
+func tags(m *meter.Metric, values []string) map[string]string {
+	all := make(map[string]string, len(values))
+	for i, label := range m.Labels {
+		all[label] = values[i]
+	}
+	return all
+}
+
+// SpanRecorder records the spans of a run as they end, also when they are replayed.
+type SpanRecorder interface {
+	Ended(ctx workflow.Context, span meter.Span)
+}
+
+type spansKey struct{}
+
+// WithSpans makes a context in which spans of a run are recorded.
+func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
+	return workflow.WithValue(ctx, spansKey{}, spans)
+}
+
+// Emit gives a span to the recorder, where there is one.
+func Emit(ctx workflow.Context, span meter.Span) {
+	if spans, ok := ctx.Value(spansKey{}).(SpanRecorder); ok {
+		spans.Ended(ctx, span)
+	}
+}

@@ -1,0 +1,130 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/source"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// StateWorkflow keeps the states of a group, those of a step whose rows go to no table. Its
+// decisions are a rule of the interpreter (incremental.Keeper). It never ends: what it
+// knows is what the next run of the playbook begins with.
+func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	keeper, err := incremental.ReadKeeper(snapshot)
+	if err != nil {
+		return gate.UnfitError(err)
+	}
+	k := &states{Keeper: keeper}
+	k.endless = newEndless(k.render)
+	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
+		return err
+	}
+	gate.OnSignal(ctx, incremental.UndoSignal, k.undo)
+	return serve(ctx, k)
+}
+
+// undo undoes moves of a run that was cancelled before it knew what became of them.
+func (k *states) undo(ctx workflow.Context, writes []incremental.StateWrite) {
+	if err := incremental.CheckWrites(writes); err != nil {
+		gate.Logger(ctx).Warn("no moves to undo", "error", err)
+		return
+	}
+	for _, write := range writes {
+		k.Undo(write, workflow.Now(ctx))
+	}
+	k.changed = true
+}
+
+// states drives a Keeper.
+type states struct {
+	*incremental.Keeper
+	endless
+}
+
+func (k *states) serveUpdates(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetUpdateHandlerWithOptions(ctx, incremental.ClaimUpdate,
+			func(ctx workflow.Context, claim incremental.Claim) (incremental.Claimed, error) {
+				k.changed = true
+				return k.Claim(claim, workflow.Now(ctx)), nil
+			},
+			workflow.UpdateHandlerOptions{Validator: incremental.Claim.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, incremental.MoveUpdate,
+			func(ctx workflow.Context, writes []incremental.StateWrite) (incremental.Moved, error) {
+				k.changed = true
+				return k.MoveAll(writes, workflow.Now(ctx)), nil
+			},
+			workflow.UpdateHandlerOptions{Validator: incremental.CheckWrites}),
+		workflow.SetUpdateHandlerWithOptions(ctx, incremental.SetUpdate,
+			func(ctx workflow.Context, change incremental.StateChange) error {
+				k.changed = true
+				if refused := k.Set(change, workflow.Now(ctx)); refused != nil {
+					return temporal.NewApplicationErrorWithOptions(refused.Message, protocol.StateRefused, temporal.ApplicationErrorOptions{NonRetryable: true})
+				}
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: incremental.StateChange.Check}),
+	)
+}
+
+func (k *states) serveQueries(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, incremental.StatesQuery, func(within incremental.NameRange) ([]incremental.State, error) {
+			return k.States(within), nil
+		}),
+		workflow.SetQueryHandler(ctx, incremental.HistoryQuery, func(name string) ([]incremental.StateChange, error) {
+			return k.History(name), nil
+		}),
+		workflow.SetQueryHandler(ctx, incremental.SnapshotQuery, k.Snapshot),
+	)
+}
+
+func (k *states) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	snapshot, err := k.Snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("pack the states: %w", err)
+	}
+	return gate.ContinueAsNew(ctx, incremental.WorkflowName, snapshot, "the states of a step")
+}
+
+// mostStatesShown bounds the states that the details name.
+const mostStatesShown = 20
+
+// render shows the first of the states.
+func (k *states) render(ctx workflow.Context) {
+	table := gate.NewMarkdownTable("state", "watermark", "moved", "run")
+	for _, state := range k.States(incremental.NameRange{Most: mostStatesShown}) {
+		run := ""
+		if state.Run != "" {
+			run = gate.LinkTo(ctx, source.Code(state.Run, protocol.MaxText), state.Run)
+		}
+		table.Row(source.Code(state.Name, protocol.MaxText), source.Code(state.Watermark.Text(), protocol.MaxText), gate.RenderTime(state.MovedAt), run)
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d states of %d\n\n%s", k.Len(), incremental.MaxStates, table))
+}
+
+// commandTimeout bounds what a person waits for.
+const commandTimeout = time.Minute
+
+// mostCommandTries is how often a command is delivered whose destination is away.
+const mostCommandTries = 3
+
+// StateCommandWorkflow has a worker, which has the connections, do what a person wants to know of
+// states or to change.
+func StateCommandWorkflow(ctx workflow.Context, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	to := gate.ToTool(interpreter.StateCommandActivity, commandTimeout, "what a person wants of states")
+	to.Tries = mostCommandTries
+	return gate.Send[interpreter.StateAnswer](ctx, to, command, "what a person wants of states")
+}

@@ -1,0 +1,281 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+	"reprise/interpreter/source"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// queueIdle is how long the workflow of a concurrency key stays that no run has.
+	queueIdle = time.Minute
+	// A run that was terminated cannot release its turn, so the queue checks its
+	// members: while a run waits after checkFirst, which doubles up to checkLast; else
+	// every checkIdle.
+	checkFirst = 5 * time.Second
+	checkLast  = time.Minute
+	checkIdle  = time.Hour
+	// mostChecked is how many runs with a turn it checks at a time, and
+	// mostCheckedWaiting how many of the first that wait.
+	mostChecked        = 100
+	mostCheckedWaiting = 20
+	// mostDelivering bounds how many messages of a queue are on their way at once;
+	// Temporal accepts 2,000.
+	mostDelivering = 200
+)
+
+// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs request
+// and release a turn by signals; it answers with signals. Its decisions are a rule of
+// the interpreter (interpreter/queue). It ends when no run has a turn or waits
+// for one; the next run starts it again.
+func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	k := &queueKeeper{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	err := errors.Join(
+		workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Member) (queue.Status, error) { return state.Status(members), nil }),
+		workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }),
+	)
+	if err != nil {
+		return err
+	}
+	k.drain(ctx)
+	return serve(ctx, k)
+}
+
+// queueKeeper drives the queue of a key.
+type queueKeeper struct {
+	queue           *queue.Queue
+	requests        workflow.ReceiveChannel
+	delivering      int // messages on their way
+	gone            []queue.Member
+	mode            queueMode
+	alarm           workflow.Future // the end of mode's time
+	stop            workflow.CancelFunc
+	patience        time.Duration // before the next check, while a run waits
+	checked         int           // runs with a turn, before the next check
+	checkingCircles bool          // an activity looks for circles
+	over            bool          // no run has needed the queue for a while
+	delivered       int           // messages that were on their way when the wait began
+	victim          queue.Victim
+}
+
+// queueMode is what a queue waits for beside requests.
+type queueMode int
+
+const (
+	queueEmpty   queueMode = iota + 1 // its end
+	queueHeld                         // a check of the runs with a turn
+	queueWaiting                      // the same, while runs wait
+)
+
+// drain applies the requests of runs, and removes the runs that have ended.
+func (k *queueKeeper) drain(ctx workflow.Context) {
+	for request := range gate.Arrived[queue.Request](k.requests) {
+		if err := request.Check(); err != nil {
+			gate.Logger(ctx).Warn("ignored a request that no run has made", "error", err)
+			continue
+		}
+		k.checkHolder(ctx, request)
+		k.queue.Apply(request, workflow.Now(ctx))
+	}
+	if len(k.gone) > 0 {
+		k.queue.Remove(workflow.Now(ctx), k.gone...)
+		k.gone = nil
+	}
+	if k.isCircle() {
+		k.queue.Refuse(workflow.Now(ctx), k.victim)
+		k.victim = queue.Victim{}
+	}
+}
+
+// isCircle reports whether a run is to fail, as others wait for it.
+func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
+
+// deliverMessages sends messages, a number of them at a time.
+func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
+	for k.mayDeliver() {
+		message := k.queue.Messages[0]
+		k.queue.Messages = k.queue.Messages[1:]
+		k.delivering++
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			k.deliver(ctx, message)
+			k.delivering--
+		})
+	}
+}
+
+func (k *queueKeeper) mayDeliver() bool {
+	return len(k.queue.Messages) > 0 && k.delivering < mostDelivering
+}
+
+// deliver signals a decision to a run. A run that cannot be signalled has ended.
+func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
+	if err := gate.Signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
+		k.gone = append(k.gone, message.To)
+		return
+	}
+	if message.Decision.State != queue.Replaced {
+		return
+	}
+	cancel := queue.Cancel{Member: message.To, Reason: fmt.Sprintf(
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
+	to := gate.ToTool(queue.CancelActivity, gate.QueueTimeout, "cancels "+source.Cut(message.To.WorkflowID, protocol.MaxText))
+	if _, err := gate.Send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
+		gate.Logger(ctx).Warn("cannot cancel the run that should be replaced", "workflow_id", message.To.WorkflowID, "error", err)
+	}
+}
+
+func (k *queueKeeper) isOver(workflow.Context) bool { return k.over }
+
+func (k *queueKeeper) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
+
+// act delivers decisions, and has the next check or the end come in time.
+func (k *queueKeeper) act(ctx workflow.Context) {
+	k.deliverMessages(ctx)
+	k.describe(ctx)
+	mode, length := queueEmpty, queueIdle
+	switch {
+	case len(k.queue.Waiting) > 0:
+		if k.mode != queueWaiting {
+			k.patience = checkFirst
+		}
+		mode, length = queueWaiting, k.patience
+	case !k.queue.Empty() || k.delivering > 0:
+		mode, length = queueHeld, checkIdle
+	}
+	if k.mode != mode || k.alarm.IsReady() {
+		if k.stop != nil {
+			k.stop()
+		}
+		var timer workflow.Context
+		timer, k.stop = workflow.WithCancel(ctx)
+		k.mode = mode
+		k.alarm = workflow.NewTimerWithOptions(timer, length, workflow.TimerOptions{Summary: []string{
+			queueEmpty: "idle", queueHeld: "until it checks which runs have slots", queueWaiting: "until it checks which runs have slots",
+		}[mode]})
+	}
+	k.delivered = k.delivering
+}
+
+func (k *queueKeeper) isDue(workflow.Context) bool {
+	return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayDeliver() || k.isCircle() ||
+		k.delivering < k.delivered && k.queue.Empty()
+}
+
+// woke applies what has come. A queue that was idle for its time is over.
+func (k *queueKeeper) woke(ctx workflow.Context) {
+	switch {
+	case !k.alarm.IsReady():
+	case k.mode != queueEmpty:
+		k.checkMembers(ctx)
+	case k.requests.Len() == 0:
+		k.over = true
+		return
+	}
+	k.drain(ctx)
+}
+
+// checkHolder frees a state that a run has which was terminated, before another one fails that
+// does not wait for it.
+func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
+	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Member) {
+		return
+	}
+	holders := lists.Map(k.queue.Holders, func(holder queue.Entry) queue.Member { return holder.Member })
+	ended, err := gate.Send[[]queue.Member](ctx, gate.ToTool(queue.EndedActivity, gate.QueueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to check")
+	if err != nil {
+		gate.Logger(ctx).Warn("cannot find out whether runs are open", "error", err)
+	}
+	k.queue.Remove(workflow.Now(ctx), ended...)
+}
+
+// checkMembers frees the turns of runs that have ended without a release.
+func (k *queueKeeper) checkMembers(ctx workflow.Context) {
+	var members []queue.Member
+	holders := k.queue.Holders
+	for range min(len(holders), mostChecked) {
+		members = append(members, holders[k.checked%len(holders)].Member)
+		k.checked++
+	}
+	for _, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostCheckedWaiting)] {
+		members = append(members, waiting.Member)
+	}
+	to := gate.ToTool(queue.EndedActivity, gate.QueueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
+	ended, err := gate.Send[[]queue.Member](ctx, to, members, "runs to check")
+	if err != nil {
+		gate.Logger(ctx).Warn("cannot find out whether runs are open", "error", err)
+		return
+	}
+	k.patience = min(2*k.patience, checkLast)
+	if len(ended) > 0 {
+		k.gone, k.patience = append(k.gone, ended...), checkFirst
+	}
+	k.checkCircles(ctx)
+}
+
+// checkCircles looks for runs that wait for each other, beside the other work of the
+// queue: it queries other queues, which may not answer.
+func (k *queueKeeper) checkCircles(ctx workflow.Context) {
+	if k.checkingCircles || len(k.queue.ParentQueues()) == 0 {
+		return
+	}
+	k.checkingCircles = true
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		to := gate.ToTool(queue.DeadlockActivity, gate.QueueTimeout, "checks whether runs wait for each other")
+		to.Tries = 1 // the next check is soon
+		victim, err := gate.Send[queue.Victim](ctx, to, k.queue.Name.ID(), "the name of concurrency")
+		if k.checkingCircles = false; err != nil {
+			gate.Logger(ctx).Warn("cannot check whether runs wait for each other", "error", err)
+			return
+		}
+		k.victim = victim
+	})
+}
+
+// next continues with the requests that have arrived and the messages that are
+// still to be sent.
+func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
+		return nil, err
+	}
+	k.drain(ctx)
+	return gate.ContinueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
+}
+
+// mostInDetails bounds the runs that the details of a queue name.
+const mostInDetails = 20
+
+// describe writes the status of the queue.
+func (k *queueKeeper) describe(ctx workflow.Context) {
+	table := gate.NewMarkdownTable("run", "state", "since")
+	row := func(member queue.Entry, state string) {
+		table.Row(gate.LinkTo(ctx, source.Code(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))
+	}
+	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), mostInDetails)] {
+		state := "**has a slot**"
+		if holder.Leaving {
+			state = "**is cancelled**"
+		}
+		row(holder, state)
+	}
+	for i, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostInDetails)] {
+		row(waiting, fmt.Sprintf("position %d", i+1))
+	}
+	what := "Concurrency key"
+	if k.queue.Name.State {
+		what = "State"
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a slot, %d queued\n\n%s",
+		what, source.Code(k.queue.Name.Key, protocol.MaxText), k.queue.Limit, len(k.queue.Holders), len(k.queue.Waiting), table))
+}

@@ -1,0 +1,116 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
+	"reprise/workflows/gate"
+)
+
+// limiterIdle is how long a limiter stays without a request.
+const limiterIdle = time.Minute
+
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
+// lease turns from it, many at a time; it decides nothing but when the next turn is,
+// and signals calls that wait elsewhere for turns that no worker leases. It ends when
+// there was no request for a while, no call waits elsewhere and the turns that it gave
+// are over; the next lease starts it again.
+func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, ratelimit.LeaseUpdate,
+		func(ctx workflow.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, error) {
+			k.lastRequest = workflow.Now(ctx)
+			return k.Lease(request, k.lastRequest), nil
+		},
+		workflow.UpdateHandlerOptions{Validator: validLease})
+	if err != nil {
+		return fmt.Errorf("set update handler: %w", err)
+	}
+	gate.OnSignal(ctx, ratelimit.AwaySignal, k.recordAway)
+	return serve(ctx, k)
+}
+
+// rateLimiter keeps a limiter.
+type rateLimiter struct {
+	ratelimit.Limiter
+	lastRequest time.Time // of a lease, or of a call that waits elsewhere
+	wakes       time.Time // the end of the wait
+	timer       workflow.Future
+	stop        workflow.CancelFunc // ends the timer
+}
+
+// recordAway records the calls that wait elsewhere.
+func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
+	if err := ratelimit.CheckAway(away); err != nil {
+		gate.Logger(ctx).Warn("slots in use that no worker reports are dropped", "error", err)
+		return
+	}
+	k.lastRequest = workflow.Now(ctx)
+	k.Left(away)
+}
+
+// idle is when the workflow is no longer needed, if nothing happens.
+func (k *rateLimiter) idle() time.Time {
+	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
+		return over
+	}
+	return k.Next
+}
+
+func (k *rateLimiter) isOver(ctx workflow.Context) bool {
+	return len(k.Away) == 0 && !k.idle().After(workflow.Now(ctx))
+}
+
+func (k *rateLimiter) isLong(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}
+
+// due is when there is something to do.
+func (k *rateLimiter) due() time.Time {
+	if call := k.CallAt(); !call.IsZero() {
+		return call
+	}
+	return k.idle()
+}
+
+// act signals the calls that wait elsewhere and may be made. A deadline that moves is checked when the timer ends and not
+// before, so that leases cost no timers.
+func (k *rateLimiter) act(ctx workflow.Context) {
+	for _, away := range k.Call(workflow.Now(ctx)) {
+		gate.Signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
+	}
+	timed, stop := workflow.WithCancel(ctx)
+	k.wakes, k.stop = k.due(), stop
+	k.timer = workflow.NewTimerWithOptions(timed, max(k.wakes.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: "idle"})
+}
+
+func (k *rateLimiter) isDue(workflow.Context) bool {
+	return k.timer.IsReady() || k.due().Before(k.wakes)
+}
+
+func (k *rateLimiter) woke(workflow.Context) { k.stop() }
+
+func (k *rateLimiter) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	return gate.ContinueAsNew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
+}
+
+// maxLease bounds how many turns one lease may take.
+const maxLease = 10_000
+
+func validLease(request ratelimit.LeaseRequest) error {
+	switch {
+	case request.Count < 1 || request.Count > maxLease:
+		return fmt.Errorf("a lease has 1 to %d slots, not %d", maxLease, request.Count)
+	case request.Due < 0 || request.Fresh < 0 || request.Due+request.Fresh > request.Count:
+		return fmt.Errorf("of %d requests for a slot %d cannot be due and %d fresh", request.Count, request.Due, request.Fresh)
+	case request.Limit.Requests < 1 || request.Limit.PerSeconds <= 0:
+		return errors.New("a rate limit needs requests and a time of more than 0")
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows/gate"
+)
+
+const (
+	// treeIdle is how long the workflow of a tree stays without a request. The next
+	// request starts it again, with the count of the last one.
+	treeIdle = 10 * time.Minute
+)
+
+// TreeWorkflow counts the child runs that start in the tree of a first run.
+func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	if err := census.Check(); err != nil {
+		return gate.UnfitError(err)
+	}
+	k := &tree{census: census, seen: -1}
+	err := errors.Join(
+		workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
+			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+				k.requests++
+				admitted := k.census.Admit(admission)
+				workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", k.census.Admitted, admission.Tree.Most))
+				return admitted, nil
+			},
+			workflow.UpdateHandlerOptions{Validator: interpreter.Admission.Check}),
+		workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return k.census, nil }),
+	)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, k)
+}
+
+// tree keeps the census of a tree.
+type tree struct {
+	census         interpreter.Census
+	requests, seen int // so far, and when the last wait began
+	idle           workflow.Future
+}
+
+func (k *tree) isOver(ctx workflow.Context) bool { return k.seen == k.requests && !k.isLong(ctx) }
+
+func (k *tree) isLong(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}
+
+func (k *tree) act(ctx workflow.Context) {
+	k.seen = k.requests
+	k.idle = workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
+}
+
+func (k *tree) isDue(workflow.Context) bool { return k.idle.IsReady() }
+
+func (k *tree) woke(workflow.Context) {}
+
+func (k *tree) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	return gate.ContinueAsNew(ctx, interpreter.TreeWorkflow, k.census, "the count of a tree's runs")
+}

@@ -1,0 +1,461 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually
+// one, or the one call of a step that has become too long for the history of its run.
+// It ends as failed where all of them failed, so that people see the failure where they
+// expect it; the results are in the details. It continues as new as often as its
+// history gets long.
+func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.Script) (*protocol.CallsOutput, error) {
+	input.Task = input.Task.With(script)
+	ctx = gate.WithOutbox(ctx, input.Task.Limits)
+	book, step, err := drive.LoadStep(input.Task)
+	if err != nil {
+		return nil, err
+	}
+	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
+	running, stop := workflow.WithCancel(ctx)
+	b := newBatch(ctx, book, step, input, stop)
+	err = errors.Join(
+		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, b.iterations),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, b.stoppedCall),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
+		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
+	}
+	controls.Answered, controls.Elsewhere, controls.Reported = input.Answered, b.answeredElsewhere, input.Reported
+	controls.ListenForReports(ctx, b.reportWaits)
+	controls.Listen(ctx, b.slot)
+	if err := controls.ServeAnswers(ctx); err != nil {
+		return nil, err
+	}
+	b.describe(ctx)
+	b.continues(running)
+	controls.AwaitAnswers(ctx)
+	for {
+		b.makeCalls(running)
+		if len(b.remaining) == 0 || running.Err() != nil {
+			break
+		}
+		controls.Answers.Open(ctx)
+		controls.Drain(ctx)
+		failure, next := gate.ContinueAsNew(ctx, protocol.CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
+			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
+		if failure == nil {
+			return nil, next
+		}
+		b.stay(ctx, failure)
+	}
+	b.describe(ctx)
+	controls.Answers.Open(ctx)
+	return b.finish(ctx)
+}
+
+func newBatch(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, input protocol.CallsInput, stop workflow.CancelFunc,
+) *batch {
+	n := len(input.Calls)
+	b := &batch{
+		step: step, notifier: drive.ParentNotifier{Book: book, Once: step.Loop != nil}, input: input, ended: input.Ended, stop: stop,
+		calls: make([]*call.Call, n), drivers: make([]*drive.Driver, n), over: make([]bool, n), counted: make([]bool, n),
+		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
+		earlier: make([]string, n), allowance: drive.Allowance{Left: input.Admitted, None: input.Refused},
+	}
+	for i, snapshot := range input.Calls {
+		b.calls[i] = ResumeCall(ctx, book, step, input.Task, snapshot)
+		if snapshot.State == nil {
+			b.earlier[i] = snapshot.By
+		}
+	}
+	return b
+}
+
+// ResumeCall makes a call that continues from its snapshot.
+func ResumeCall(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task protocol.Task, snapshot call.Snapshot,
+) *call.Call {
+	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
+	if snapshot.Index != nil {
+		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
+	}
+	call := task.Call(book, step, snapshot, gate.RandomStream(ctx, name)).Watch(gate.CallObserver(ctx))
+	if call.View().DueWait(workflow.Now(ctx)) != nil {
+		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
+	}
+	return call
+}
+
+// batch is the calls of one CallsWorkflow.
+type batch struct {
+	step     *playbook.Step
+	notifier drive.ParentNotifier
+	input    protocol.CallsInput
+	calls    []*call.Call
+	drivers  []*drive.Driver // of calls that have begun here
+	ended    []interpreter.IterationResult
+	over     []bool // calls that are in ended
+	// earlier are the workflow IDs of those that had begun the calls when they were
+	// stopped, "" for those that need no query.
+	earlier []string
+	// counted are calls that metrics have counted already, as an activity has completed
+	// them.
+	counted []bool
+	// budget is the error of the loop once its failure budget is spent; stop then
+	// cancels what is running.
+	budget *interpreter.ErrorObject
+	stop   workflow.CancelFunc
+	// remaining are the calls that continue in the next history of this workflow: once
+	// one of them has to, all do.
+	remaining []int
+	renewing  bool
+	renewal   drive.Renewal
+	waits     []*interpreter.Wait // of running calls, nil for none
+	until     []time.Time         // of these waits
+	// children are the runs of other playbooks that calls have started last.
+	children []string
+	hosted   []int // calls that an activity makes
+	// slot is that in the loop's window; nil where one iteration follows the other.
+	slot *control.Slot
+	// allowance is how many runs of other playbooks the calls may start without a request.
+	allowance drive.Allowance
+}
+
+// makeCalls drives the calls until they have ended, or continue as new.
+func (b *batch) makeCalls(ctx workflow.Context) {
+	if b.slot != nil {
+		b.parallel(ctx, b.step.Loop.MaxConcurrency)
+	} else {
+		b.sequential(ctx)
+	}
+	if b.budget != nil {
+		b.abandon(ctx)
+	}
+	slices.Sort(b.remaining)
+}
+
+// parallel makes the calls at the same time.
+func (b *batch) parallel(ctx workflow.Context, width int) {
+	all := b.open()
+	for due := b.due(all); b.worthHosting(ctx, due) && b.host(ctx, due, width); {
+		due = b.due(due)
+	}
+	group := workflow.NewWaitGroup(ctx)
+	for _, i := range all {
+		if b.calls[i].Finished() {
+			b.slot.Waiting--
+			b.iterate(ctx, i)
+			continue
+		}
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			began := b.slot.Acquire(ctx) == nil
+			b.iterate(ctx, i)
+			if began {
+				b.slot.Done(ctx)
+			}
+		})
+	}
+	group.Wait(ctx)
+}
+
+// open are the calls that have not ended.
+func (b *batch) open() []int {
+	open := make([]int, 0, len(b.calls))
+	for i := range b.calls {
+		if !b.over[i] {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// outcomes counts the iterations that have ended, and those among them that failed.
+func (b *batch) outcomes() (ended, failed int) {
+	for _, iteration := range b.ended {
+		if iteration.Result.Failed() && !iteration.Cancelled {
+			failed++
+		}
+	}
+	return len(b.ended), failed
+}
+
+// due are those of the calls that an activity can take further.
+func (b *batch) due(calls []int) []int {
+	return lists.Filter(calls, b.isDue)
+}
+
+func (b *batch) isDue(i int) bool {
+	view := b.calls[i].View()
+	return !view.Traits().InWorkflow && (!view.Begun || view.SinkDue())
+}
+
+// worthHosting reports whether calls that are due go to one activity: not where that
+// would make no more than the one sink that is due.
+func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
+	return !gate.HistoryIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].View().Begun)
+}
+
+// sequential runs one call after the other to its end, waits and sinks included.
+func (b *batch) sequential(ctx workflow.Context) {
+	open := b.open()
+	for at, i := range open {
+		if len(b.remaining) > 0 {
+			b.remaining = append(b.remaining, i)
+			continue
+		}
+		for b.isDue(i) {
+			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
+				break
+			}
+		}
+		b.iterate(ctx, i)
+	}
+}
+
+// host has one activity make all attempts, pages and sinks of some calls that need no
+// wait; with a width of 0 in order, up to the first that does. It comes back with the
+// state of each that did not end: one that waits, or one whose sink writes what has to
+// be in history first. The workflow continues from there, one attempt at a time where
+// the activity itself failed. further is false there.
+func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	input := call.DriveInput{
+		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]call.Snapshot, len(due)),
+	}
+	calls := make([]*call.Call, len(due))
+	for at, i := range due {
+		calls[at], input.Calls[at] = b.calls[i], b.input.Calls[i]
+	}
+	first, last := input.Calls[0].Index, input.Calls[len(due)-1].Index
+	summary := gate.WithIndex(b.step.Name, first)
+	if len(due) > 1 {
+		summary = fmt.Sprintf("%s[%d–%d]", b.step.Name, *first, *last)
+	}
+	b.hosted = due
+	defer func() { b.hosted = nil }()
+	output, further := drive.HostCalls(ctx, input, calls, summary)
+	var noted call.Noted
+	var ended []call.Snapshot
+	for at, driven := range output.Calls {
+		if driven.Result == nil {
+			continue
+		}
+		if noted = max(noted, driven.Noted); driven.Noted != call.NotNoted {
+			ended = append(ended, input.Calls[at].Bare(calls[at]))
+		}
+		b.counted[due[at]] = true
+		drive.CountCall(ctx, calls[at])
+		b.count(*driven.Result)
+	}
+	if len(b.calls) > 1 || !b.calls[0].Finished() { // a batch of one ends with it and describes that
+		b.describe(ctx)
+	}
+	drive.ForgetNotes(ctx, b.input.Task, noted, ended...)
+	b.withinBudget(output.Budget)
+	return further && b.budget == nil
+}
+
+// nextInput is the input with which the remaining calls continue as new.
+func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
+	next := b.input
+	next.Task = controls.Task(next.Task)
+	next.Calls = make([]call.Snapshot, len(b.remaining))
+	for at, i := range b.remaining {
+		next.Calls[at] = b.input.Calls[i]
+	}
+	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
+	next.Admitted, next.Reported = b.allowance.Left, controls.Reported
+	return next
+}
+
+// stay keeps calls in this history that are too large to continue as new. Where the
+// history is full they fail.
+func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
+	now := workflow.Now(ctx)
+	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > drive.FullestHistory
+	for _, i := range b.remaining {
+		switch call := b.calls[i]; {
+		case full:
+			call.Finish(interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Meta: drive.MetaSoFar(ctx, call), Warnings: interpreter.Unwritten(b.step),
+			})
+			b.counted[i] = true
+			drive.CountCall(ctx, call)
+		case call.View().DueWait(now) != nil:
+			call.WaitedUntil(b.input.Calls[i].Until, now)
+		}
+	}
+	if b.slot != nil {
+		b.slot.Waiting += len(b.remaining)
+	}
+	b.remaining, b.renewing = nil, false
+	b.renewal.Later(ctx)
+}
+
+// known is how far the loop has come, nil where it has no failure budget to keep.
+func (b *batch) known() *interpreter.Known {
+	if b.input.Known == nil {
+		return nil
+	}
+	known := *b.input.Known
+	return &known
+}
+
+// abandon ends iterations that were to continue as new.
+func (b *batch) abandon(ctx workflow.Context) {
+	for _, i := range b.remaining {
+		b.end(ctx, i, interpreter.IterationResult{Cancelled: true})
+	}
+	b.remaining = nil
+}
+
+// end records how a call has ended.
+func (b *batch) end(ctx workflow.Context, i int, result interpreter.IterationResult) {
+	if index := b.input.Calls[i].Index; index != nil {
+		result.Index = *index
+		if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
+			rehearsal.IterationEnded(workflow.GetInfo(ctx).WorkflowExecution.ID, b.input.Task, result)
+		}
+	}
+	b.ended, b.over[i] = append(b.ended, result), true
+}
+
+// count adds an iteration that has ended to what the batch knows of the loop.
+func (b *batch) count(result interpreter.CallResult) {
+	if b.input.Known != nil {
+		b.input.Known.Count(result)
+	}
+}
+
+// withinBudget ends the batch once the failure budget of its loop is spent: what is
+// running is cancelled, the rest never begins. spent is the error with which an
+// activity has found that.
+func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
+	if spent == nil && b.input.Known != nil {
+		spent = b.input.Known.Spent(b.step)
+	}
+	if spent != nil && b.budget == nil {
+		b.budget = spent
+		b.stop()
+	}
+}
+
+// iterate runs one call to its end, with the sinks of its policies and of the loop.
+func (b *batch) iterate(ctx workflow.Context, i int) {
+	call := b.calls[i]
+	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {
+		b.end(ctx, i, interpreter.IterationResult{Cancelled: true})
+		return
+	}
+	if b.drivers[i] == nil {
+		b.drivers[i] = &drive.Driver{
+			Call: call, Waiting: b.waiter(ctx, i), Host: &drive.ActivityHost{Task: b.input.Task, Snapshot: b.input.Calls[i]}, Slot: b.slot,
+			Allowance: &b.allowance, Renews: func() bool { return b.renews(ctx) },
+			Plays: func(child string) {
+				b.children[i] = child
+				b.describe(ctx)
+			},
+		}
+	}
+	if snapshot := b.drivers[i].Run(ctx); snapshot != nil {
+		b.input.Calls[i] = *snapshot
+		b.remaining = append(b.remaining, i)
+		return
+	}
+	result := *call.Result()
+	b.end(ctx, i, interpreter.IterationResult{
+		Result: result, Cancelled: result.Failed() && result.Error.Kind == interpreter.KindCancelled,
+	})
+	if b.counted[i] {
+		return
+	}
+	if len(b.calls) > 1 { // a batch of one ends with it and describes that
+		b.describe(ctx)
+	}
+	b.count(result)
+	b.withinBudget(nil)
+}
+
+// renews reports whether the calls continue as new. When one has to, all do, those that
+// wait included.
+func (b *batch) renews(ctx workflow.Context) bool {
+	if !b.renewing && !b.renewal.Due(ctx, b.calls...) {
+		return false
+	}
+	b.renewing = true
+	b.slot.Keep()
+	control.ControlsOf(ctx).Renew()
+	return true
+}
+
+// output is the iterations that ended, in their order.
+func (b *batch) output() *protocol.CallsOutput {
+	if b.step.Loop != nil && b.step.Loop.StatsOnly {
+		for i := range b.ended {
+			b.ended[i].Result.Data = expression.Value{}
+		}
+	}
+	slices.SortFunc(b.ended, func(x, y interpreter.IterationResult) int { return x.Index - y.Index })
+	return &protocol.CallsOutput{Iterations: b.ended, Budget: b.budget}
+}
+
+func (b *batch) finish(ctx workflow.Context) (*protocol.CallsOutput, error) {
+	output := b.output()
+	output.Shrink(b.step, gate.PayloadCap(ctx))
+	if ctx.Err() != nil {
+		return nil, temporal.NewCanceledError(*output)
+	}
+	failure := b.failure(output)
+	if failure == nil {
+		return output, nil
+	}
+	message := failure.Message
+	if n := len(output.Iterations); n > 1 {
+		message = fmt.Sprintf("all %d iterations failed, the first with: %s", n, failure.ShortMessage())
+	}
+	return nil, temporal.NewApplicationErrorWithOptions(message, string(failure.Kind),
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
+}
+
+// failure is that of the first iteration where all of them failed. Details that
+// Temporal may not keep of a failure are better a result.
+func (b *batch) failure(output *protocol.CallsOutput) *interpreter.ErrorObject {
+	several := len(output.Iterations) > 1
+	if len(output.Iterations) == 0 {
+		return nil
+	}
+	for _, iteration := range output.Iterations {
+		if !iteration.Result.Failed() || several && iteration.Cancelled {
+			return nil
+		}
+	}
+	if several && interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
+		return nil
+	}
+	return output.Iterations[0].Result.Error
+}

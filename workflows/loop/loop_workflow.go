@@ -1,0 +1,438 @@
+// Package loop has the workflows of a loop: LoopWorkflow starts a child for each iteration or batch, or shards of itself,
+// and CallsWorkflow makes the calls of such a child.
+package loop
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/workflows/control"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// LoopWorkflow runs a loop: a child workflow per iteration or batch, within
+// the loop's window, and one aggregate of them all.
+func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
+	input.Task = input.Task.With(script)
+	ctx = gate.WithOutbox(ctx, input.Task.Limits)
+	book, step, err := drive.LoadStep(input.Task)
+	if err != nil {
+		return nil, err
+	}
+	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
+	l := newLoop(input, step, controls)
+	l.book = book
+	controls.Listen(ctx, nil)
+	l.listenForSlots(ctx)
+	controls.Shared = l.applyShared
+	l.listenForShards(ctx)
+	l.notifier.Book, l.notifier.Once = book, true
+	l.notifier.Listen(ctx)
+	controls.ListenForReports(ctx, l.reportWaits)
+	err = errors.Join(
+		workflow.SetQueryHandler(ctx, protocol.ProgressQuery, l.progress),
+		workflow.SetQueryHandler(ctx, protocol.IterationsQuery, l.iterations),
+	)
+	if err != nil {
+		return nil, err
+	}
+	l.describe(ctx)
+	leaf, _ := l.room(ctx)
+	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
+	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
+		l.runLeaf(ctx)
+	} else {
+		l.runShards(ctx, 0)
+	}
+	l.describe(ctx)
+	l.Result.Shrink(step.Name, gate.PayloadCap(ctx))
+	if ctx.Err() != nil {
+		return nil, temporal.NewCanceledError(*l.Result)
+	}
+	return l.Result, nil
+}
+
+// Loop is one run of LoopWorkflow: a whole loop, or a shard of one.
+type Loop struct {
+	Input  protocol.LoopInput
+	Shard  protocol.Shard
+	book   *playbook.Playbook
+	step   *playbook.Step
+	loop   *playbook.Loop
+	Result *interpreter.LoopResult
+	// controls is what people have requested of the run.
+	controls       *control.Controls
+	cancelChildren workflow.CancelFunc
+	window         *window
+	notifier       drive.ParentNotifier
+	batches        []*openBatch // the batches that are open, in order of their start
+	active         int          // iterations in open batches
+	shards         []*openShard
+	started        int              // elements that have begun here or in shards, once no more will
+	shared         protocol.Shared  // what other shards use of the window
+	allowance      drive.Allowance  // what the iterations may start, and have not been given
+	reported       *protocol.Shared // what this shard uses, as it has reported to its loop; nil before it lingers
+	// largest is the size of the largest result of a child in this history, bytes the
+	// sum of all of them: more than the loop's result will have.
+	largest, bytes int
+}
+
+func newLoop(input protocol.LoopInput, step *playbook.Step, controls *control.Controls) *Loop {
+	l := &Loop{Input: input, step: step, loop: step.Loop, Shard: protocol.Shard{Size: len(input.Elements)}, controls: controls}
+	if input.Shard != nil {
+		l.Shard, l.shared = *input.Shard, input.Shard.Shared
+	}
+	l.Result = interpreter.NewLoopResult(len(input.Elements))
+	if l.loop.StatsOnly {
+		l.Result.DropResults()
+	}
+	l.window = l.newWindow()
+	return l
+}
+
+// newWindow is one slot for a sequential loop: it starts an iteration when the one
+// before has ended. People may change that of a parallel one while it runs.
+func (l *Loop) newWindow() *window {
+	if l.loop.Mode != playbook.Parallel {
+		one := func() int { return 1 }
+		return &window{size: one, maxOpen: one}
+	}
+	return &window{
+		size: func() int {
+			if l.reported != nil {
+				return min(l.width(), l.reported.Slots)
+			}
+			return max(1, l.width()-l.shared.Slots)
+		},
+		maxOpen: func() int { return max(1, (protocol.MaxOpen-l.shared.Open)/l.batchSize()) },
+	}
+}
+
+// width is how many batches of the whole loop may run at a time.
+func (l *Loop) width() int {
+	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
+}
+
+// index is that of the element at a position of the input.
+func (l *Loop) index(position int) int {
+	if chosen := l.Input.Chosen; chosen != nil {
+		return chosen.Indexes[position]
+	}
+	return l.Shard.First + position
+}
+
+// position is that of the iteration with an index; false where the input does not
+// have it.
+func (l *Loop) position(index int) (int, bool) {
+	if chosen := l.Input.Chosen; chosen != nil {
+		return slices.BinarySearch(chosen.Indexes, index)
+	}
+	position := index - l.Shard.First
+	return position, position >= 0 && position < len(l.Input.Elements)
+}
+
+// size is that of the collection.
+func (l *Loop) size() int {
+	if l.Input.Chosen != nil {
+		return l.Input.Chosen.Size
+	}
+	return l.Shard.Size
+}
+
+// batchSize is how many elements one child runs.
+func (l *Loop) batchSize() int { return l.loop.BatchOf(l.size()) }
+
+// runLeaf starts the batches in order. A history that is long enough ends the
+// leaf early; the rest is another shard.
+func (l *Loop) runLeaf(ctx workflow.Context) {
+	size, total := l.batchSize(), len(l.Input.Elements)
+	window := l.window
+	children, cancel := workflow.WithCancel(ctx)
+	l.cancelChildren = cancel
+	workflow.Go(children, l.awaitChildren)
+	next := 0
+	mayStart := func() bool { return l.mayStart(next / size) }
+	for next < total && window.acquire(children, mayStart) == nil {
+		if l.full(ctx) || l.Result.Budget != nil {
+			window.release()
+			break
+		}
+		first, end := next, min(next+size, total)
+		admitted := l.admit(children, end-first, total-first)
+		if children.Err() != nil {
+			window.release()
+			break
+		}
+		next = end
+		window.open++
+		l.active += end - first
+		l.startChild(children, l.callInputs(first, end), admitted)
+	}
+	l.started = next
+	l.returnAllowance(ctx)
+	l.wait(ctx, func() bool { return window.open == 0 })
+	switch {
+	case next == total || ctx.Err() != nil || l.Result.Budget != nil:
+	case l.Input.Shard == nil:
+		l.runShards(ctx, next)
+	default:
+		l.Result.Next = next
+	}
+}
+
+// withinBudget ends the loop once its failure budget is spent: those in flight
+// are cancelled, the rest never start.
+func (l *Loop) withinBudget(ctx workflow.Context) {
+	if l.Result.Budget == nil {
+		l.Result.Budget = l.known().Spent(l.step)
+	}
+	if l.Result.Budget != nil && ctx.Err() == nil {
+		l.cancelChildren()
+		l.cancelRuns(ctx)
+	}
+}
+
+// known is how far the whole loop has come, as this shard of it knows.
+func (l *Loop) known() interpreter.Known {
+	return interpreter.Known{
+		Size:    l.Shard.Size,
+		Success: l.Shard.Success + l.Result.Stats.Success, Failed: l.Shard.Failed + l.Result.Stats.Failed,
+	}
+}
+
+const (
+	// maxStarting bounds the children of a loop that the server has yet to start, once
+	// the first of them have been. Each start and each end of a child waits for the lock of
+	// the loop's workflow, of which the server gives it half a second; after eleven such
+	// waits it tries again 3 s later.
+	maxStarting = 50
+	// firstStarting is how many may be started at the beginning of a history, while hardly
+	// a child ends: so many come to no such wait but on a very busy server.
+	firstStarting = 100
+)
+
+// mayStart reports whether the loop may start another child than those that this history
+// has sent: it is not paused, and the server has started most of those before.
+func (l *Loop) mayStart(sent int) bool {
+	switch {
+	case l.controls.IsPaused(l.step.Name):
+		return false
+	case sent < firstStarting:
+		return true
+	}
+	starting := 0
+	for _, b := range l.batches {
+		if b.sent != nil && !b.sent.HasStarted() {
+			starting++
+		}
+	}
+	return starting < maxStarting
+}
+
+// callInputs are the calls of the elements from first up to end, not begun yet.
+func (l *Loop) callInputs(first, end int) []call.Snapshot {
+	calls := make([]call.Snapshot, 0, end-first)
+	for position := first; position < end; position++ {
+		index := l.index(position)
+		calls = append(calls, call.Snapshot{Index: &index, Size: l.size(), Element: l.Input.Elements[position], By: l.begunIn(index)})
+	}
+	return calls
+}
+
+// startChild starts calls in one child workflow, which has a slot in the window. While all
+// of them wait for long it releases the slot. admitted is how many runs of other playbooks
+// they may start without a request.
+func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted int) {
+	index := *calls[0].Index
+	input := protocol.CallsInput{
+		Task: l.controls.Task(l.Input.Task), Calls: calls, Control: l.controls.Control,
+		Admitted: admitted, Refused: l.allowance.None && admitted < len(calls),
+		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil,
+	}
+	if l.loop.FailureBudget != nil && len(calls) > 1 {
+		known := l.known()
+		input.Known = &known
+	}
+	b := &openBatch{id: protocol.BatchID(l.Input.Task, index), index: index, calls: calls, holds: true}
+	l.batches = append(l.batches, b)
+	to := gate.ToChild(protocol.CallsWorkflowName, b.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
+	var err error
+	if b.sent, err = gate.Start(ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name)); err != nil {
+		l.childEnded(ctx, b, protocol.CallsOutput{}, err)
+	}
+}
+
+// awaitChildren records how children have ended. One coroutine does that for all of them:
+// the SDK runs each in each workflow task, whether there is anything to do for it or not.
+func (l *Loop) awaitChildren(ctx workflow.Context) {
+	disconnected, _ := workflow.NewDisconnectedContext(ctx) // those that are cancelled end too
+	for {
+		_ = workflow.Await(disconnected, func() bool { return l.endedBatch() != nil })
+		ended := l.endedBatch()
+		output, err := gate.Receive[protocol.CallsOutput](ctx, ended.sent)
+		l.childEnded(ctx, ended, output, err)
+	}
+}
+
+// endedBatch is the first open batch whose child has ended, nil for none.
+func (l *Loop) endedBatch() *openBatch {
+	for _, b := range l.batches {
+		if b.sent != nil && b.sent.HasResult() {
+			return b
+		}
+	}
+	return nil
+}
+
+// childEnded records how the calls of a child ended, or that it was not started.
+func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.CallsOutput, err error) {
+	switch {
+	case err == nil:
+		l.weigh(ctx, output)
+		for _, iteration := range output.Iterations {
+			l.add(ctx, iteration)
+		}
+		l.Result.Budget = cmp.Or(l.Result.Budget, output.Budget)
+	case !protocol.Abandoned(ctx, err):
+		l.failAll(ctx, b.calls, protocol.ChildError(err))
+	}
+	l.active -= len(b.calls)
+	l.window.open--
+	l.close(b)
+	l.describe(ctx)
+	l.withinBudget(ctx)
+}
+
+// actsOnCalls reports whether a child with some calls has to act on a request of
+// people: a decision about one of them, or a resume of its step.
+func actsOnCalls(calls []call.Snapshot) func(protocol.Steering) bool {
+	return func(steering protocol.Steering) bool {
+		if steering.Settle == nil {
+			return steering.Resumes
+		}
+		return steering.Settle.Index == nil || slices.ContainsFunc(calls, func(call call.Snapshot) bool {
+			return *call.Index == *steering.Settle.Index
+		})
+	}
+}
+
+func (l *Loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
+	if position, found := l.position(iteration.Index); found {
+		l.Result.Add(position, l.Input.Elements[position].Data, iteration)
+		l.countIteration(ctx, iteration)
+		l.signalExhausted(ctx, iteration)
+	}
+}
+
+// failAll accounts for elements whose child gave nothing, so that none is lost.
+func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *interpreter.ErrorObject) {
+	for _, call := range calls {
+		l.add(ctx, interpreter.IterationResult{
+			Index: *call.Index, Result: interpreter.CallResult{
+				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(l.step),
+			},
+		})
+	}
+}
+
+// summary is what Temporal's UI shows beside the child, as Markdown.
+func (l *Loop) summary(calls []call.Snapshot) string {
+	if len(calls) > 1 {
+		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
+	}
+	const most = 60
+	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(),
+		source.Code(expression.Text(calls[0].Element.Data), most))
+}
+
+func (l *Loop) progress() (protocol.Progress, error) {
+	rest := l.countParked()
+	open := lists.Map(l.batches, func(b *openBatch) string { return b.id })
+	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
+	return protocol.Progress{
+		Stats: l.Result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
+		Within: rest.within, NextRetryAt: rest.next, Shards: shards,
+		Awaits: AwaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control, Rows: l.Result.Rows,
+	}, nil
+}
+
+// AwaitsAnswers reports whether attempts of a step are answered from outside, as far as
+// the playbook names the tool literally.
+func AwaitsAnswers(step *playbook.Step) bool {
+	return step.Action.Traits().Awaits
+}
+
+// plays reports whether the iterations run playbooks.
+func (l *Loop) plays() bool {
+	return l.book.Resolve(l.step.Action).Traits().Plays
+}
+
+// countIteration counts an iteration that has ended, and its dead letter.
+func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
+	book, step, state := l.Input.Task.Run.Playbook, l.step.Name, interpreter.Completed
+	if iteration.Cancelled {
+		return // as are those that never began: their run counts them
+	}
+	if failure := iteration.Result.Error; iteration.Result.Failed() {
+		state = interpreter.Failed
+		gate.MetricsOf(ctx).Add(meter.DeadLetters, 1, book, step, string(failure.Kind), meter.ClassOf(failure))
+	}
+	gate.MetricsOf(ctx).Add(meter.Iterations, 1, book, step, string(state))
+	gate.Emit(ctx, meter.IterationSpan(book, step, l.Input.Task.Visit, iteration))
+}
+
+// signalExhausted signals an iteration in which a policy has used up its attempts or pages,
+// before the loop has ended.
+func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
+	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
+		l.notifier.Signal(ctx, call.News{
+			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.Input.Task.Visit,
+			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.Shrunk(),
+		})
+	}
+}
+
+// answeredElsewhere says that an iteration has ended, where it has.
+func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
+	ended := slices.ContainsFunc(b.ended, func(one interpreter.IterationResult) bool { return to.Index != nil && one.Index == *to.Index })
+	if ended && to.Step == b.step.Name {
+		return drive.StepOverError(gate.WithIndex(b.step.Name, to.Index))
+	}
+	return nil
+}
+
+// EndedIn accounts for the iterations of a loop, or of a shard of one, that was ended
+// from outside: its histories show how they ended. Iterations that they do not show
+// count as cancelled.
+func (l *Loop) EndedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
+	l.Result.Broken = failure
+	question := interpreter.EndedInput{Loops: []string{id}}
+	found, err := gate.Send[interpreter.EndedIterations](ctx, drive.ToRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), question,
+		"the name of a loop")
+	if err != nil {
+		l.Result.Warn(fmt.Sprintf("the outcomes of the iterations of %s cannot be read: %v", id, err))
+		return
+	}
+	for _, left := range found.Left {
+		found.Iterations = append(found.Iterations, left.Result())
+	}
+	for _, iteration := range found.Iterations {
+		if position, found := l.position(iteration.Index); found {
+			l.Result.Add(position, l.Input.Elements[position].Data, iteration)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// A loop that does not fit one history is a tree: its inner workflows run their shards
+// one after another, and only leaves start iterations. No history then grows with the
+// loop, and each result is copied to a parent once. A shard that has nothing left to
+// start lingers while the next one begins; it keeps what it needs of the loop's window,
+// and the next one has the rest.
+const (
+	// leafBatches is how many children a leaf may have. A sequential loop adds
+	// nine events for each.
+	leafBatches = 400
+	// fanShards is how many shards an inner workflow has at most. Their inputs
+	// and results are all it holds.
+	fanShards = 12
+
+	// leafElements is how many elements a loop may have that starts its iterations
+	// itself. A shard ends early and leaves the rest to its loop; a whole loop cannot,
+	// and would hold the results of its shards beside those of its own iterations.
+	leafElements = 5000
+
+	// heavyTask is the size, in bytes, from which what all children of a loop get
+	// decides how many a history holds.
+	heavyTask = 64_000
+
+	// fullHistory is what a leaf may come to with what is still to be written to
+	// its history: the results of the running children, and its own.
+	fullHistory = 3_700_000
+)
+
+// full reports whether a leaf starts no more children.
+func (l *Loop) full(ctx workflow.Context) bool {
+	expected := workflow.GetInfo(ctx).GetCurrentHistorySize() + (l.window.open+1)*l.largest +
+		gate.OutboxOf(ctx).Limits.InlineSize(l.bytes)
+	return gate.HistoryIsLong(ctx) || expected > fullHistory
+}
+
+// weigh records the size of what a child has given.
+func (l *Loop) weigh(ctx workflow.Context, output protocol.CallsOutput) {
+	size := interpreter.EncodedSize(output)
+	l.largest = max(l.largest, gate.OutboxOf(ctx).Limits.InlineSize(size))
+	l.bytes += size
+}
+
+// room is how many children a leaf may have, and how many shards another workflow
+// of the tree: fewer where each of them gets a large playbook or large values.
+func (l *Loop) room(ctx workflow.Context) (leaf, shards int) {
+	size := gate.OutboxOf(ctx).TaskBytes(l.Input.Task)
+	if size < heavyTask {
+		return leafBatches, fanShards
+	}
+	room := gate.LargeHistory/size - 1 // the workflow's own input is as large
+	return max(room, 1), min(fanShards, max(room, 2))
+}
+
+// shardSize is how many elements a shard of n has: whole batches, and few enough
+// shards for one history.
+func (l *Loop) shardSize(ctx workflow.Context, n int) int {
+	leaf, shards := l.room(ctx)
+	batches := (n + l.batchSize() - 1) / l.batchSize()
+	perShard := max(leaf, (batches+shards-1)/shards)
+	return min(n, perShard*l.batchSize())
+}
+
+// lingering reports to a loop that one of its shards has nothing left to start, and what
+// it still uses of the loop's window. It is sent again as that gets less. Kept in
+// workflow history.
+type lingering struct {
+	First  int             `json:"first"` // index of the shard's first element
+	Next   int             `json:"next"`  // elements that it accounts for
+	Shared protocol.Shared `json:"shared"`
+}
+
+// openShard is a shard of a loop that has not ended.
+type openShard struct {
+	id         string
+	first, end int // positions of its elements
+	// next is how many of them it accounts for, which is less where its history gets
+	// long; known once it lingers or has ended.
+	next    int
+	lingers bool
+	uses    protocol.Shared // of the loop's window, while it lingers
+	sent    protocol.Shared // what the others use, as the shard was signalled last
+	ended   bool
+	gaveUp  bool
+}
+
+// runShards runs the elements from a position on, shard by shard. A shard whose last
+// iterations wait, or of which few still run, does not delay the next.
+func (l *Loop) runShards(ctx workflow.Context, from int) {
+	size := l.shardSize(ctx, len(l.Input.Elements)-from)
+	for from < len(l.Input.Elements) && ctx.Err() == nil && l.Result.Budget == nil {
+		p := l.newShard(from, min(from+size, len(l.Input.Elements)))
+		l.describe(ctx)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			l.runShard(ctx, p)
+			l.endShard(ctx, p)
+		})
+		l.wait(ctx, func() bool { return p.ended || p.lingers })
+		if p.gaveUp {
+			break
+		}
+		from += p.next
+	}
+	l.started = from
+	l.wait(ctx, func() bool { return len(l.shards) == 0 })
+}
+
+// newShard opens a shard for the elements from first up to end.
+func (l *Loop) newShard(first, end int) *openShard {
+	index := l.index(first)
+	name := fmt.Sprintf("/shard-%d", index)
+	if l.Input.Shard != nil && l.Shard.First == index {
+		name += fmt.Sprintf("-%d", end-first) // the first shard of a shard
+	}
+	p := &openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: end, sent: l.used()}
+	l.shards = append(l.shards, p)
+	return p
+}
+
+// runShard runs a shard in a workflow of its own and merges its result.
+func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
+	index, known := l.index(p.first), l.known()
+	input := protocol.LoopInput{
+		Task: l.controls.Task(l.Input.Task), Elements: l.Input.Elements[p.first:p.end], Chosen: l.Input.Chosen.Slice(p.first, p.end),
+		Shard: &protocol.Shard{
+			First: index, Size: l.Shard.Size, Success: known.Success, Failed: known.Failed,
+			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.sent,
+		},
+		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.index(p.end-1)),
+	}
+	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
+	to := gate.ToChild(protocol.LoopWorkflowName, p.id, l.step.Name, summary, func(protocol.Steering) bool { return true })
+	to.Details = protocol.DescribeChild(l.book, l.Input.Task)
+	result, err := gate.Send[interpreter.LoopResult](ctx, to, input,
+		fmt.Sprintf("the shard of step %s from iteration %d", l.step.Name, index))
+	if !p.lingers {
+		p.next = p.end - p.first
+	}
+	switch {
+	case err == nil:
+		l.Result.Merge(p.first, &result)
+		if result.Next > 0 {
+			p.next = result.Next
+		}
+	case protocol.Abandoned(ctx, err):
+		p.gaveUp = true
+	default:
+		l.EndedIn(ctx, p.id, protocol.ChildError(err))
+	}
+}
+
+// endShard closes a shard, and leaves what it used to the others.
+func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
+	p.ended = true
+	l.shards = slices.DeleteFunc(l.shards, func(other *openShard) bool { return other == p })
+	l.share(ctx)
+	l.describe(ctx)
+}
+
+// listenForShards records which shards linger.
+func (l *Loop) listenForShards(ctx workflow.Context) {
+	gate.OnSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
+		at := slices.IndexFunc(l.shards, func(p *openShard) bool { return l.index(p.first) == next.First })
+		if at < 0 || next.Shared.Check() != nil {
+			return // it has ended meanwhile
+		}
+		p := l.shards[at]
+		switch {
+		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
+			p.lingers, p.next, p.uses = true, next.Next, next.Shared
+		case p.lingers: // its use gets less, and signals may arrive in another order
+			p.uses = protocol.Shared{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
+		}
+		l.share(ctx)
+		l.describe(ctx)
+	})
+}
+
+// used is what other shards of the whole loop use that linger, as this one knows, and
+// its own shards.
+func (l *Loop) used() protocol.Shared {
+	used := l.shared
+	for _, p := range l.shards {
+		used = used.Plus(p.uses)
+	}
+	return used
+}
+
+// share signals to the shard that starts iterations what the others use.
+func (l *Loop) share(ctx workflow.Context) {
+	for _, p := range l.shards {
+		if used := l.used(); !p.lingers && used != p.sent {
+			p.sent = used
+			steering := protocol.Steering{Control: l.controls.Control, Shared: &used}
+			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.Signal(ctx, p.id, steering) })
+		}
+	}
+}
+
+// applyShared records what other shards use.
+func (l *Loop) applyShared(ctx workflow.Context, shared protocol.Shared) {
+	if shared.Check() == nil {
+		l.shared = shared
+		l.share(ctx)
+	}
+}
+
+// wait waits until a condition holds. A shard that may linger meanwhile reports that,
+// and does not end before the report has arrived.
+func (l *Loop) wait(ctx workflow.Context, until func() bool) {
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	var sending workflow.Future
+	for {
+		_ = workflow.Await(disconnected, func() bool { return until() || l.mayLinger(ctx) })
+		if sending != nil {
+			_ = sending.Get(disconnected, nil)
+		}
+		if until() {
+			return
+		}
+		uses := l.uses()
+		l.reported = &uses
+		sending = gate.Signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
+			lingering{First: l.Shard.First, Next: l.started, Shared: uses})
+	}
+}
+
+// uses is what a shard with nothing left to start uses of the loop's window: the slots
+// that are used, and no fewer than its share, because those that wait may come back all
+// at once; never more than it has reported.
+func (l *Loop) uses() protocol.Shared {
+	share := (l.width()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen
+	uses := protocol.Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
+	for _, p := range l.shards {
+		uses = uses.Plus(p.uses)
+	}
+	if l.reported != nil {
+		uses.Slots = min(l.reported.Slots, uses.Slots)
+	}
+	return uses
+}
+
+// mayLinger reports whether a shard has to report that it lingers, because a slot of the
+// window is free for the next shard; or that it uses less than it has reported.
+func (l *Loop) mayLinger(ctx workflow.Context) bool {
+	if l.Input.Shard == nil || !l.Shard.MayLinger || l.started == 0 || ctx.Err() != nil || l.Result.Budget != nil {
+		return false
+	}
+	uses := l.uses()
+	if l.reported != nil {
+		return uses.Falls(*l.reported, l.width())
+	}
+	if len(l.shards) > 0 && !l.shards[len(l.shards)-1].lingers {
+		return false
+	}
+	all := uses.Plus(l.shared)
+	return all.Slots < l.width() && all.Open+l.batchSize() <= protocol.MaxOpen
+}

@@ -1,0 +1,64 @@
+package loop
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/workflows/drive"
+	"reprise/workflows/protocol"
+)
+
+// stoppedCall answers workflows that continue an iteration of the batch.
+func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
+	for i, snapshot := range b.input.Calls {
+		switch {
+		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
+		case b.earlier[i] != "":
+			return call.Stopped{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
+		default:
+			return b.input.Task.StoppedAs(b.calls[i]), nil
+		}
+	}
+	return call.Stopped{Key: b.input.Task.Run.Identity()}, nil
+}
+
+// continues resumes what earlier runs have left of the iterations.
+func (b *batch) continues(ctx workflow.Context) {
+	group := workflow.NewWaitGroup(ctx)
+	for i, by := range b.earlier {
+		if by == "" {
+			continue
+		}
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			warning := drive.ContinueCall(ctx, b.input.Task, b.calls[i], by)
+			if warning != "" {
+				b.calls[i].Warn(warning)
+			}
+			if ctx.Err() == nil && !b.calls[i].View().Stopped {
+				b.earlier[i] = ""
+			}
+			if b.calls[i].Finished() {
+				b.counted[i] = true
+				drive.CountCall(ctx, b.calls[i])
+				b.count(*b.calls[i].Result())
+			}
+		})
+	}
+	group.Wait(ctx)
+}
+
+// begunIn are the iterations of these that an earlier loop had begun.
+func (l *Loop) begunIn(index int) string {
+	at, found := slices.BinarySearchFunc(l.Input.Begun, index, func(begun interpreter.BegunIteration, index int) int {
+		return begun.Index - index
+	})
+	if !found {
+		return ""
+	}
+	return l.Input.Begun[at].By
+}

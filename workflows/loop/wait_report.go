@@ -1,0 +1,75 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows/control"
+)
+
+// reportWaits reports to the loop, or the run, that all calls that have begun wait. The parent
+// knows what the run holds, which steps await answers, and why a slot was released.
+func (b *batch) reportWaits(ctx workflow.Context) {
+	waits := b.openWaits(ctx)
+	if waits.Held || AwaitsAnswers(b.step) || b.slot.Releases() && !waits.Reported {
+		waits = control.OpenWaits{}
+	}
+	control.ControlsOf(ctx).Report(ctx, waits, control.ShortestReported(ctx, b.input.Task.Began()))
+}
+
+// OpenWaits adds up the calls that have begun.
+func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
+	for i, call := range b.calls {
+		if b.over[i] || call.Finished() {
+			continue
+		}
+		switch status := call.View().Status(b.waits[i], b.until[i]); status.Status {
+		case interpreter.Pending:
+			if slices.Contains(b.hosted, i) {
+				waits.Add(interpreter.Running, time.Time{})
+			}
+		case interpreter.Running:
+			waits.AddChild(ctx, control.ControlsOf(ctx), b.children[i])
+		default:
+			waits.Held = waits.Held || status.Status == interpreter.Paused
+			waits.Add(status.Status, status.NextRetryAt)
+		}
+	}
+	return waits
+}
+
+// reportWaits reports to the run, or to the loop that this is a shard of, that all iterations that
+// may act wait.
+func (l *Loop) reportWaits(ctx workflow.Context) {
+	if !l.controls.IsPaused(l.step.Name) && !AwaitsAnswers(l.step) {
+		l.controls.Report(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.Began()))
+	}
+}
+
+// OpenWaits adds up the batches and shards that are open. A batch that has released its slot has
+// sent no report.
+func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
+	for _, b := range l.batches {
+		due := b.request.At
+		if parked := !b.holds && !b.request.Now; parked && (due.IsZero() || due.After(workflow.Now(ctx))) {
+			waits.Add(interpreter.RetryPending, due)
+			continue
+		}
+		waits.AddChild(ctx, l.controls, b.id)
+	}
+	for _, p := range l.shards {
+		waits.AddChild(ctx, l.controls, p.id)
+	}
+	if l.startsMore() {
+		waits.Add(interpreter.Running, time.Time{})
+	}
+	return waits
+}
+
+// startsMore reports whether the loop is about to start another batch.
+func (l *Loop) startsMore() bool {
+	return len(l.batches) > 0 && l.started == 0 && l.window.free() && l.window.open < l.window.maxOpen()
+}

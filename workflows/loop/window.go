@@ -1,0 +1,153 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// window is how many batches of a loop may run, and how many may be open, those
+// that wait included.
+type window struct {
+	size      func() int // slots
+	used      int
+	open      int
+	maxOpen   func() int
+	returning int // parked batches that wait for a slot
+}
+
+func (w *window) free() bool { return w.used < w.size() }
+
+// acquire takes a slot for a new batch, once admits allows that. Parked batches go
+// first.
+func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
+	if err := workflow.Await(ctx, func() bool {
+		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
+	}); err != nil {
+		return err
+	}
+	w.used++
+	return nil
+}
+
+// release releases a slot.
+func (w *window) release() { w.used-- }
+
+// openBatch is an open batch of a loop.
+type openBatch struct {
+	id      string // of its workflow
+	index   int    // of its first iteration
+	calls   []call.Snapshot
+	sent    *gate.Handle // its child, nil before that
+	holds   bool         // a slot in the window
+	ended   bool
+	request protocol.SlotRequest // with which it has released its slot, where it holds none
+	// within are those of its iterations that have ended, as far as it has reported.
+	within interpreter.LoopStats
+	late   int // releases that the loop knows of, and whose signals have not arrived
+}
+
+// listenForSlots records which children release their slots, and grants slots to those
+// that request one again. The signals of a child may arrive in another order: a child
+// that requests a slot has released its own.
+func (l *Loop) listenForSlots(ctx workflow.Context) {
+	gate.OnSignal(ctx, protocol.SlotSignal, func(ctx workflow.Context, next protocol.SlotRequest) {
+		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.index == next.Index })
+		if at < 0 {
+			return // it has ended meanwhile
+		}
+		b := l.batches[at]
+		if !next.Now {
+			b.within.Success, b.within.Failed = next.Ended-next.Failed, next.Failed
+		}
+		switch {
+		case next.Now:
+			if b.holds {
+				b.late++
+				b.holds = false
+				l.window.release()
+			}
+			b.request.Now = true
+			l.reportWaits(ctx)
+			workflow.Go(ctx, func(ctx workflow.Context) { l.grantSlot(ctx, b) })
+		case b.late > 0:
+			b.late--
+		case b.holds:
+			b.holds, b.request = false, next
+			l.window.release()
+			l.describe(ctx)
+		}
+	})
+}
+
+// grantSlot grants a child a slot again.
+func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
+	l.window.returning++
+	err := workflow.Await(ctx, func() bool { return b.ended || l.window.free() })
+	l.window.returning--
+	if b.ended || err != nil {
+		return
+	}
+	b.holds, b.request = true, protocol.SlotRequest{}
+	l.window.used++
+	l.describe(ctx)
+	gate.Signal(ctx, b.id, protocol.ControlSignal, protocol.Steering{
+		Control: l.controls.Of(l.step.Name),
+		Slot:    &protocol.SlotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil},
+	})
+}
+
+// close forgets a child that has ended, and frees its slot.
+func (l *Loop) close(b *openBatch) {
+	b.ended = true
+	if b.holds {
+		l.window.release()
+	}
+	l.batches = slices.DeleteFunc(l.batches, func(other *openBatch) bool { return other == b })
+}
+
+// parkedCounts is what the children of a loop do that have no slot: how many iterations
+// wait, and when the first of them continues; zero where people decide. returning is
+// how many only wait for a slot: of a batch that people have resumed all, else the one
+// that is due. within are those that have ended in batches that are open.
+type parkedCounts struct {
+	waiting, returning int
+	next               time.Time
+	within             interpreter.LoopStats
+}
+
+// active is how many of the loop's open iterations may act.
+func (r parkedCounts) active(all int) int {
+	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
+}
+
+// countParked counts over the children that are open.
+func (l *Loop) countParked() (rest parkedCounts) {
+	for _, b := range l.batches {
+		rest.within.Success += b.within.Success
+		rest.within.Failed += b.within.Failed
+		if b.holds {
+			continue
+		}
+		wait := b.request.Waiting
+		if b.request.Now {
+			due := 1
+			if b.request.At.IsZero() {
+				due = max(due, wait)
+			}
+			rest.returning, wait = rest.returning+due, max(0, wait-due)
+		}
+		rest.waiting += wait
+		if at := b.request.At; wait > 0 && !at.IsZero() && (rest.next.IsZero() || at.Before(rest.next)) {
+			rest.next = at
+		}
+	}
+	return rest
+}

@@ -1,0 +1,143 @@
+package protocol
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+)
+
+// The input of children, and of a workflow's own next history, was validated when the
+// run began and is not validated again. A client that starts a workflow with such an
+// input of its own would avoid the validation, so each is refused unless the server
+// vouches for it: a child has a parent, and the state of a run names the first run ID
+// of its chain, which is unknown before that run has begun. The owner of a worker in
+// the namespace can write both, and can do more than that anyway: such an input may
+// fail the tasks of its own workflow.
+
+// InvalidInput is the type of the failure of a workflow whose input does not fit:
+// no worker has written it.
+const InvalidInput = "invalid_input"
+
+// InvalidPlaybook is the type of the failure of a run whose playbook was refused by the
+// validation.
+const InvalidPlaybook = "invalid_playbook"
+
+// Check refuses a request to run iterations again where the playbook has no such loop,
+// or the elements are not a choice from its collection.
+func (p *Reprocess) Check(book *playbook.Playbook) error {
+	for _, again := range p.Loops {
+		step := book.Step(again.Step)
+		if step == nil || step.Loop == nil || step.Action == nil {
+			return fmt.Errorf("playbook %s has no step %q with a loop whose iterations could run again", book.Name, again.Step)
+		}
+		if len(book.StagingSinks(step)) > 0 || book.Stages(step.Sink) {
+			return fmt.Errorf("the rows of all iterations of step %q are published together, so some of them cannot run again alone", again.Step)
+		}
+		if again.Visit < 0 {
+			return fmt.Errorf("visit %d of step %q", again.Visit, again.Step)
+		}
+		if err := cmp.Or(
+			call.MapOrNil("args", again.Args), call.MapOrNil("vars", again.Vars), call.MapOrNil("steps", again.Steps),
+			again.check(len(again.Elements)),
+		); err != nil {
+			return fmt.Errorf("step %q: %w", again.Step, err)
+		}
+	}
+	return nil
+}
+
+// check finds positions that n elements of a collection cannot have.
+func (c *Subset) check(n int) error {
+	switch {
+	case len(c.Indexes) != n:
+		return fmt.Errorf("%d indexes for %d elements", len(c.Indexes), n)
+	case n == 0:
+		return errors.New("none of the elements is chosen")
+	}
+	for i, index := range c.Indexes {
+		if index < 0 || index >= c.Size || i > 0 && index <= c.Indexes[i-1] {
+			return fmt.Errorf("an element has index %d of %d", index, c.Size)
+		}
+	}
+	return nil
+}
+
+// PartitionRequest is what the validation works the partition of a run out of. Its answer is in history
+// and goes with the run from then on: the rules of zones may be others when the run is replayed.
+func (in Input) PartitionRequest(ctx workflow.Context) *interpreter.PartitionRequest {
+	request := interpreter.PartitionRequest{Key: in.Partition}
+	var scheduled time.Time
+	request.At, scheduled = workflow.GetInfo(ctx).WorkflowStartTime, ScheduledAt(ctx)
+	switch {
+	case in.Reprocess != nil:
+		request.At, scheduled = in.Reprocess.Origin.StartedAt, in.Reprocess.Origin.ScheduledAt
+	case in.Called != nil:
+		scheduled = in.Called.ScheduledAt
+	}
+	if !scheduled.IsZero() && in.Partition == "" {
+		request.At = scheduled
+	}
+	return &request
+}
+
+// RunMissing has a backfill run the partitions that its validation has found, nil for another run.
+func (in *Input) RunMissing(missing *partition.Selection) {
+	if missing == nil {
+		return
+	}
+	keys := lists.Map(missing.Keys, func(key string) any { return key })
+	in.Workload = expression.Of(expression.Merge(in.Workload.Data, map[string]any{"keys": keys}))
+	if len(keys) > 0 {
+		in.Claim = &missing.Claim
+	}
+}
+
+// ScheduledAt is zero for a run that no schedule has started.
+func ScheduledAt(ctx workflow.Context) time.Time {
+	at, _ := workflow.GetTypedSearchAttributes(ctx).GetTime(temporal.NewSearchAttributeKeyTime(ScheduledAttribute))
+	return at.UTC()
+}
+
+// Attributes are the search attributes with which a run begins that another one
+// starts.
+func (in Input) Attributes() []temporal.SearchAttributeUpdate {
+	if !in.SearchAttributes {
+		return nil
+	}
+	book, err := interpreter.Load(in.Name, in.Source)
+	if err != nil {
+		return nil // its validation refuses it
+	}
+	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
+}
+
+// Alone is the input of a run that no step of another one has started: the data of a
+// parent run and the workers' files are left out.
+func (in Input) Alone() Input {
+	in.Called = nil
+	files := maps.Clone(in.Files)
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, playbook.NamedScheme) })
+	in.Files = files
+	return in
+}
+
+// Parents are the runs that a run belongs to, the root first; none for a root.
+func (in Input) Parents() []interpreter.Parent {
+	if in.Called == nil {
+		return nil
+	}
+	return in.Called.Parents
+}

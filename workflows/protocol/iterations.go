@@ -1,0 +1,30 @@
+package protocol
+
+import (
+	"reprise/interpreter"
+)
+
+// IterationsQuery queries a loop, a shard of one, or one of its children for iterations;
+// the answer is an Iterations.
+const IterationsQuery = "iterations"
+
+// Iterations is the answer to IterationsQuery.
+type Iterations struct {
+	// Iterations are of a loop those that failed, of a child all that it has.
+	Iterations []IterationRecord `json:"iterations"`
+	// Left counts failed iterations that are not among them.
+	Left int `json:"left,omitempty"`
+	// Hosted says that an activity makes attempts of a child that has a rate limit: its
+	// heartbeats know which of them wait for their turns.
+	Hosted bool `json:"hosted,omitempty"`
+}
+
+// IterationRecord is the state of one iteration.
+type IterationRecord struct {
+	Index int `json:"index"`
+	interpreter.CallStatus
+	// Incremental is how far a call has read that keeps a state and has not ended, as of its last activity that has; nil for others.
+	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
+	// Rows is what such a call has done to data so far; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
+}

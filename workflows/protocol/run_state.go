@@ -1,0 +1,116 @@
+package protocol
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
+)
+
+// RunState is everything with which a run continues as new; kept in workflow history. Each part of a run has its own part of it,
+// which is flat in its JSON.
+type RunState struct {
+	RunFrame
+	RunPath
+	RunStatus
+	RunEarlier
+	RunNotices
+	RunTurns
+	RunPartitions
+	RunMoves
+	Control interpreter.Control `json:"control,omitzero"`
+	// Answered are the last answers from outside.
+	Answered []AcceptedAnswer `json:"answered,omitempty"`
+	// Reported is the last report to the parent workflow.
+	Reported WaitReport `json:"reported,omitzero"`
+}
+
+// RunFrame is what all parts of a run know of it.
+type RunFrame struct {
+	// First is the run ID of the first history of the chain, as the server knows it.
+	First  string                `json:"first"`
+	Run    interpreter.RunInfo   `json:"run"`
+	Limits interpreter.RunLimits `json:"limits,omitzero"`
+	// Files are the playbooks of the worker's folder that the run names, as the
+	// validation found them.
+	Files map[string]string `json:"files,omitempty"`
+	// Data is what expressions see.
+	Data     interpreter.Data `json:"data"`
+	Warnings []string         `json:"warnings,omitempty"`
+	// ValidationWarnings are what validation has warned of when the run began.
+	ValidationWarnings []string `json:"validation_warnings,omitempty"`
+	// Failure is that of the run; of a reprocess that of the first loop that failed.
+	Failure *interpreter.ErrorObject `json:"failure,omitempty"`
+	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
+	StartedAt time.Time `json:"started_at,omitzero"`
+}
+
+// RunPath is how far a run has come.
+type RunPath struct {
+	// Sinks says which connections of sinks were found on a worker when the run began; nil if none was asked for.
+	Sinks   *interpreter.SinkCheck `json:"sinks,omitempty"`
+	Routing interpreter.Routing    `json:"routing"`
+	// Last is the result of the step with a tool that ended last.
+	Last    expression.Value `json:"last,omitzero"`
+	Partial bool             `json:"partial,omitempty"`
+	// Reprocessed counts the loops of a reprocess that have ended.
+	Reprocessed int `json:"reprocessed,omitempty"`
+}
+
+// RunStatus is what is shown of a run.
+type RunStatus struct {
+	Records []StepRecord `json:"records,omitempty"`
+	// DeadLetters counts the iterations that failed.
+	DeadLetters int `json:"dead_letters,omitempty"`
+	// Rows adds up what the steps that have ended did to data, those of child runs included; nil where nothing was counted. ShownRows is
+	// when RowsMemo was written last, zero for never.
+	Rows      *interpreter.Rows `json:"rows,omitempty"`
+	ShownRows time.Time         `json:"shown_rows,omitzero"`
+	// Published is the status that was last written to StatusAttribute, "" before the first, so that only changes are written.
+	Published interpreter.Status `json:"published,omitempty"`
+}
+
+// RunEarlier is what a run has for those that replace it, and of those that it replaces.
+type RunEarlier struct {
+	// Kept holds the results of calls that a later run in place of this one can take over, those that it took over itself
+	// included. Earlier are the workflow IDs of the runs that it replaces, the last one first.
+	Kept    interpreter.Kept `json:"kept,omitzero"`
+	Earlier []string         `json:"earlier,omitempty"`
+}
+
+// RunNotices is how far the notices of a run are.
+type RunNotices struct {
+	// Notified counts the news that the notices of the run have sent, so that each is
+	// sent under another key. Late says that the run took longer than expected.
+	Notified int  `json:"notified,omitempty"`
+	Late     bool `json:"late,omitempty"`
+	// Unsent are the notices that are to be sent in the next history.
+	Unsent []UnsentNotice `json:"unsent,omitempty"`
+}
+
+// RunTurns is what a run waits for before it begins.
+type RunTurns struct {
+	// Ticket is the position of the run in the queue of its concurrency key; nil
+	// without one.
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
+}
+
+// RunPartitions is how far a run is with its partitions.
+type RunPartitions struct {
+	// Identity says which playbook the run's partition belongs to; "" for a run without one. Noted says that the run is
+	// recorded with the partitions of that playbook.
+	Identity string `json:"identity,omitempty"`
+	Noted    bool   `json:"noted,omitempty"`
+	// Claimed says that a backfill has requested its partitions, and Conflict why it does not have
+	// them.
+	Claimed  bool                `json:"claimed,omitempty"`
+	Conflict *partition.Conflict `json:"conflict,omitempty"`
+}
+
+// RunMoves is what a run does to states at its end.
+type RunMoves struct {
+	// Pending are the moves of states that are made when the run has completed, and dropped if it does not.
+	Pending []PendingState `json:"pending,omitempty"`
+}

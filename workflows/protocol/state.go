@@ -1,0 +1,243 @@
+package protocol
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
+)
+
+// Input starts a run. It is kept in workflow history and holds everything the
+// run depends on: one generic workflow runs any playbook.
+type Input struct {
+	Name     string           `json:"name"`              // of the file, for messages
+	Workload expression.Value `json:"workload,omitzero"` // laid over the playbook's own
+	// Strict says that a failed iteration keeps the run from being completed, as
+	// the playbook's own word does.
+	Strict bool `json:"strict,omitempty"`
+	// FullRefresh names the steps that read everything in this run, whatever their states say.
+	FullRefresh []string `json:"full_refresh,omitempty"`
+	// Partition is the key of the one that the run is about; "" for the newest that was complete
+	// when the run was due or began.
+	Partition string `json:"partition,omitempty"`
+	// Claim is set for a backfill: the partitions that no other one runs meanwhile.
+	Claim *partition.BackfillClaim `json:"claim,omitempty"`
+	// Missing says that the run is a backfill of the partitions that are missing when it begins: the
+	// validation finds them, and they become the keys of its workload and its Claim.
+	Missing bool `json:"missing,omitempty"`
+	// SearchAttributes says that the namespace knows StatusAttribute and
+	// PlaybookAttribute.
+	SearchAttributes bool `json:"search_attributes,omitempty"`
+	// DeadLetters says that the namespace knows DeadLettersAttribute.
+	DeadLetters bool `json:"dead_letters,omitempty"`
+	// NextRetry says that the namespace knows NextRetryAttribute.
+	NextRetry bool `json:"next_retry,omitempty"`
+	// Called is set for a run that a step of another run has started.
+	Called *Called `json:"called,omitempty"`
+	// Reprocess is set for a run that runs iterations of another run again.
+	Reprocess *Reprocess `json:"reprocess,omitempty"`
+	// State is set if the run continues from another history, which had grown long; nil for a run that begins.
+	State *RunState `json:"state,omitempty"`
+	// Source is the playbook. It is the last, behind what people look for in Temporal's
+	// UI.
+	Source string `json:"source"`
+	// Files are the playbooks that it names, by the names of their files: those that
+	// the starter has read, or the parent run.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Called is the attempt of a parent run that has started a run; kept in workflow
+// history.
+type Called struct {
+	Step    string `json:"step"`
+	Visit   int    `json:"visit"`
+	Index   *int   `json:"index,omitempty"`
+	Page    int    `json:"page"`
+	Attempt int    `json:"attempt"`
+	// Depth is how many parent runs there are, and Parents are those that wait for this
+	// one, the first one first.
+	Depth   int                  `json:"depth"`
+	Parents []interpreter.Parent `json:"parents,omitempty"`
+	// Tree is the first run's, which bounds how many start.
+	Tree interpreter.Tree `json:"tree,omitzero"`
+	// ScheduledAt is that of the parent run.
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
+	// Key and Lap are those of RunInfo.
+	Key string `json:"key"`
+	Lap string `json:"lap,omitempty"`
+	// Recall is set if an earlier run may have made some of the child run's calls: it asks that run, and takes their results over.
+	Recall *interpreter.Recall `json:"recall,omitempty"`
+}
+
+// Reprocess is what a run does in place of the playbook's graph: it runs
+// iterations of another run that failed or were cancelled, under that run's keys.
+// Kept in workflow history.
+type Reprocess struct {
+	// Origin is the run, and which of its reprocesses this is.
+	Origin interpreter.RunInfo `json:"origin"`
+	Loops  []ReprocessLoop     `json:"loops"`
+}
+
+// ReprocessLoop is those iterations of one visit of a step; kept in workflow
+// history.
+type ReprocessLoop struct {
+	Step  string           `json:"step"`
+	Visit int              `json:"visit"`
+	Args  expression.Value `json:"args,omitzero"` // of the route that led there
+	// Vars and Steps are the input of the origin's loop.
+	Vars  expression.Value `json:"vars,omitzero"`
+	Steps expression.Value `json:"steps,omitzero"`
+	Subset
+	// Stopped says that some of the iterations may have been stopped midway in an earlier run; they continue where they were.
+	Stopped  bool               `json:"stopped,omitempty"`
+	Elements []expression.Value `json:"elements"`
+}
+
+// Subset are the positions of elements that are a choice from a collection; kept in
+// workflow history.
+type Subset struct {
+	Indexes []int `json:"indexes"` // of each element, ascending
+	Size    int   `json:"size"`    // of the collection
+}
+
+// Result is how a run ended.
+type Result = interpreter.RunResult
+
+// StepRecord is one visit of a step.
+type StepRecord = interpreter.StepRecord
+
+// LoopRecord is the part of a StepRecord that only loops have.
+type LoopRecord = interpreter.LoopRecord
+
+// Progress is the answer to ProgressQuery. A playbook fills Steps, a loop the
+// rest.
+type Progress struct {
+	Steps []StepRecord          `json:"steps,omitempty"`
+	Stats interpreter.LoopStats `json:"stats,omitzero"`
+	// Pending are the steps that no branch has reached yet.
+	Pending []string `json:"pending,omitempty"`
+	// Open are the workflow IDs of the open iterations.
+	Open []string `json:"open,omitempty"`
+	// Active counts the iterations in Open that may make attempts now; a child in Open may have a batch of several.
+	Active int `json:"active,omitempty"`
+	// Within counts the iterations that have ended in children that are still open, as far as those have reported.
+	Within interpreter.LoopStats `json:"within,omitzero"`
+	// Returning counts the iterations whose wait is over and that need a slot again to continue.
+	Returning int `json:"returning,omitempty"`
+	// Waiting counts the iterations that have released their slots while they wait;
+	// NextRetryAt is when the first of them is due.
+	Waiting     int       `json:"waiting,omitempty"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	// Awaits says that the iterations' attempts are answered from outside.
+	Awaits bool `json:"awaits,omitempty"`
+	// Plays says that each attempt of the iterations is a child run (tool playbook).
+	Plays bool `json:"plays,omitempty"`
+	// Control is what people have requested of the run.
+	Control interpreter.Control `json:"control,omitzero"`
+	// Parents are the parent runs, the first one first, without what people have
+	// requested of them.
+	Parents []interpreter.Parent `json:"parents,omitempty"`
+	// Late says that the run takes longer than expected.
+	Late bool `json:"late,omitempty"`
+	// Rows is what the steps that have ended did to data; nil where nothing was counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
+	// ValidationWarnings are what validation has warned of when the run began.
+	ValidationWarnings []string `json:"validation_warnings,omitempty"`
+	// Ticket is the position of the run in the queue of its concurrency key.
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// States are the tickets of visits that are queued for the state of their step, by VisitName.
+	States map[string]queue.Ticket `json:"states,omitempty"`
+	// Moving is what a run waits for that moves its states at its end, nil for nothing.
+	Moving *interpreter.Wait `json:"moving,omitempty"`
+	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
+	// of its own, which is not in Stats yet.
+	Shards []string `json:"shards,omitempty"`
+}
+
+// Task is what the children of a run share.
+type Task = call.Task
+
+// LoopInput starts LoopWorkflow; kept in workflow history.
+type LoopInput struct {
+	// Shard is set where the workflow runs a shard of a loop that is too large
+	// for one history.
+	Shard    *Shard             `json:"shard,omitempty"`
+	Task     Task               `json:"task"`
+	Elements []expression.Value `json:"elements"`
+	// Chosen is set if the loop runs some elements of the collection only: in a shard, or in a reprocess.
+	Chosen *Subset `json:"chosen,omitempty"`
+	// Begun are those of the iterations that were stopped in an earlier run, by index.
+	Begun []interpreter.BegunIteration `json:"begun,omitempty"`
+	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
+	// not use it: it is kept for a reprocess.
+	SinkData interpreter.Data `json:"sink_data,omitzero"`
+	// Control is what people had requested of the run when the loop began.
+	Control interpreter.Control `json:"control,omitzero"`
+}
+
+// Shard is the position of a shard of a loop within all of it; kept in workflow history.
+type Shard struct {
+	First int `json:"first"` // index of its first element
+	Size  int `json:"size"`  // of the whole loop
+	// Success and Failed count the iterations of the shards before, for the
+	// failure budget.
+	Success int `json:"success"`
+	Failed  int `json:"failed"`
+	// MayLinger says that the loop begins its next shard as soon as this one has only waiting iterations left (it lingers).
+	// Shared is how much of the window and budget other lingering shards use.
+	MayLinger bool   `json:"may_linger,omitempty"`
+	Shared    Shared `json:"shared,omitzero"`
+}
+
+// CallsInput starts CallsWorkflow; kept in workflow history. It holds the elements of
+// one batch and never the collection.
+type CallsInput struct {
+	Calls []call.Snapshot `json:"calls"`
+	Task  Task            `json:"task"`
+	// Ended are the calls that ended in histories before.
+	Ended []interpreter.IterationResult `json:"ended,omitempty"`
+	// Known has the figures of the loop when the batch began, from which the batch counts on for the failure budget; nil without
+	// a budget.
+	Known *interpreter.Known `json:"known,omitempty"`
+	// MayRelease says that the child releases its slot in the loop's window while all
+	// that it does is wait for long.
+	MayRelease bool `json:"may_release,omitempty"`
+	// Admitted is how many runs of other playbooks the child may start without a
+	// request. Refused says that there are no more.
+	Admitted int  `json:"admitted,omitempty"`
+	Refused  bool `json:"refused,omitempty"`
+	// Control is what people had requested of the run when the child began.
+	Control interpreter.Control `json:"control,omitzero"`
+	// Answered are the last answers from outside.
+	Answered []AcceptedAnswer `json:"answered,omitempty"`
+	// Reported is the last report to the parent workflow.
+	Reported WaitReport `json:"reported,omitzero"`
+}
+
+// SplitScript has the script of the task travel beside the input (package gate).
+func (l LoopInput) SplitScript() (any, call.Script) {
+	task, script := l.Task.Apart()
+	l.Task = task
+	return l, script
+}
+
+// SplitScript has the script of the task travel beside the input, as for LoopInput.
+func (c CallsInput) SplitScript() (any, call.Script) {
+	task, script := c.Task.Apart()
+	c.Task = task
+	return c, script
+}
+
+// CallsOutput is the result of CallsWorkflow.
+type CallsOutput = interpreter.CallsOutput
+
+// PendingState are moves that wait for the run to end as completed: those of a step that writes
+// nothing. Kept in workflow history.
+type PendingState struct {
+	Step  string              `json:"step"`
+	Moves []incremental.Moves `json:"moves"`
+}

@@ -1,0 +1,265 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// earlier is the part of a run that has to do with the runs that it replaces, and those that replace it.
+type earlier struct {
+	*frame
+	*visits
+	protocol.RunEarlier
+	// keptBytes is what the results take that the run keeps for others.
+	keptBytes int
+	// task is what a call of a step needs.
+	task func(interpreter.Start) protocol.Task
+}
+
+// before are the workflow IDs of the earlier runs that this one replaces, the last one
+// first: of a reprocess those before it and the run itself.
+func (e *earlier) before() []string {
+	again := e.input.Reprocess
+	if again == nil {
+		return e.Earlier
+	}
+	var before []string
+	for n := again.Origin.Round - 1; n > 0 && len(before) < interpreter.MaxEarlier-1; n-- {
+		before = append(before, protocol.RoundID(again.Origin.WorkflowID, again.Origin.RunID, n))
+	}
+	return append(before, again.Origin.WorkflowID)
+}
+
+// keptSoFar answers runs that replace this one.
+func (e *earlier) keptSoFar() (interpreter.Kept, error) {
+	kept := e.Kept
+	kept.Run, kept.Wrote, kept.Calls = e.Run, kept.Wrote || e.wrote(), e.keptCalls()
+	return kept, nil
+}
+
+// wrote reports whether the run has begun more than reads.
+func (e *earlier) wrote() bool {
+	return slices.ContainsFunc(e.records, func(record *protocol.StepRecord) bool {
+		step := e.book.Step(record.Step)
+		return record.From == "" && step != nil && !call.ReadsOnly(e.book, step)
+	})
+}
+
+// recall reads the results of the earlier runs that this one replaces. An attempt
+// begins anew where those before it have only read: the data may be why they failed.
+func (e *earlier) recall(ctx workflow.Context) {
+	if e.input.Called.Recall == nil {
+		return
+	}
+	question := *e.input.Called.Recall
+	found, err := gate.Send[interpreter.Recalled](ctx, drive.ToRecall(interpreter.RecallActivity, "what earlier runs have done"), question, "the names of earlier runs")
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			e.Failure = protocol.NotContinuedError(fmt.Sprintf("the results of earlier runs cannot be read: %v", err))
+		}
+		return
+	case len(question.Attempts) > 0 && !found.Wrote:
+		return
+	}
+	for _, silent := range found.Silent {
+		e.Warnings = append(e.Warnings, "the results of an earlier run cannot be read, so its calls are repeated with the same keys: "+silent)
+	}
+	for _, step := range found.Left {
+		e.Warnings = append(e.Warnings, fmt.Sprintf("step %s: its result in the earlier run is too large to reuse, so its call is repeated with the same keys", step))
+	}
+	if len(found.From) == 0 {
+		return
+	}
+	e.Kept, e.Earlier = found.Kept, found.From
+	e.Kept.Left = nil
+	e.StartedAt = workflow.GetInfo(ctx).WorkflowStartTime
+	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
+}
+
+// print is the fingerprint of a step's request; "" where no run will compare it.
+func (e *earlier) print(task protocol.Task, call *call.Call, at time.Time) string {
+	if e.input.Called == nil {
+		return ""
+	}
+	return task.Print(call, at)
+}
+
+// earlierResult is the result that an earlier run has of a visit of a step, nil where it has
+// none for the same request. It is then that of this run.
+func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.Time) string) *interpreter.CallResult {
+	at := e.keptAt(record)
+	if at < 0 {
+		return nil
+	}
+	kept := e.Kept.Steps[at]
+	if kept.Print == "" || kept.Print != print(kept.Result.Meta.StartedAt) {
+		e.Kept.Steps = slices.Delete(slices.Clone(e.Kept.Steps), at, at+1)
+		return nil
+	}
+	if record.From = kept.From; kept.Loop != nil {
+		loop := *kept.Loop // its warning is another one in this run
+		loop.Warning, record.Loop = 0, &loop
+	}
+	result := kept.Result
+	result.Meta.Rows = nil // the earlier run has counted them
+	return &result
+}
+
+func (e *earlier) keptAt(record *protocol.StepRecord) int {
+	return slices.IndexFunc(e.Kept.Steps, func(kept interpreter.KeptStep) bool {
+		return kept.Step == record.Step && kept.Visit == record.Visit
+	})
+}
+
+// keepStep keeps how a visit has ended for runs that may replace this one. The results
+// of secret steps are made again: they may have run out.
+func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, print string, result interpreter.CallResult) {
+	if e.input.Called == nil || result.Failed() || print == "" || step.Secret {
+		return
+	}
+	kept := interpreter.KeptStep{Step: record.Step, Visit: record.Visit, Print: print, From: e.id, Result: result}
+	if record.Loop != nil {
+		kept.Loop = &protocol.LoopRecord{WorkflowID: record.Loop.WorkflowID, Stats: record.Loop.Stats}
+	}
+	size := interpreter.EncodedSize(kept)
+	if e.keptBytes == 0 {
+		e.keptBytes = interpreter.EncodedSize(e.Kept.Steps)
+	}
+	if e.keptBytes+size > interpreter.MaxKept {
+		e.Kept.Left = append(slices.Clip(e.Kept.Left), record.Step)
+		return
+	}
+	e.keptBytes += size
+	e.Kept.Steps = append(slices.Clip(e.Kept.Steps), kept)
+}
+
+// continueLoop runs those iterations of a loop that have not ended well in an earlier
+// run.
+func (r *run) continueLoop(
+	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
+) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	if again := r.input.Reprocess; again != nil && again.Loops[r.Reprocessed].Stopped {
+		found, failure := r.earlier.readEnded(ctx, step, r.earlier.earlierLoops(record))
+		if failure != nil {
+			return nil, failure
+		}
+		input.Begun = found.Begun
+	}
+	earlier := r.earlier.recordLoop(record, protocol.ChildID(input.Task, ""))
+	if len(earlier) == 0 {
+		return r.runLoop(ctx, step, input, record)
+	}
+	ended, begun, failure := r.earlier.endedBefore(ctx, step, input, earlier)
+	if failure != nil {
+		return nil, failure
+	}
+	input.Begun = begun
+	if len(ended) == 0 {
+		return r.runLoop(ctx, step, input, record)
+	}
+	all := interpreter.NewLoopResult(len(input.Elements))
+	if step.Loop.StatsOnly {
+		all.DropResults()
+	}
+	rest := input
+	rest.Elements, rest.Chosen = nil, &protocol.Subset{Size: len(input.Elements)}
+	for index, element := range input.Elements {
+		if iteration, has := ended[index]; has {
+			iteration.Result.Meta.Rows = nil // the earlier loop has counted them
+			all.Add(index, element.Data, iteration)
+			continue
+		}
+		rest.Elements = append(rest.Elements, element)
+		rest.Chosen.Indexes = append(rest.Chosen.Indexes, index)
+	}
+	if len(rest.Elements) == 0 {
+		record.Loop = &protocol.LoopRecord{WorkflowID: earlier[0], Stats: all.Stats}
+		return all, nil
+	}
+	result, failure := r.runLoop(ctx, step, rest, record)
+	if failure != nil {
+		return nil, failure
+	}
+	all.MergeChosen(rest.Chosen.Indexes, result)
+	all.Shrink(step.Name, gate.PayloadCap(ctx))
+	return all, nil
+}
+
+// recordLoop records the loop of a visit, and returns those before it.
+func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
+	if e.input.Called == nil {
+		return nil
+	}
+	noted := interpreter.KeptLoop{Step: record.Step, Visit: record.Visit, Runs: []string{id}}
+	at := slices.IndexFunc(e.Kept.Loops, func(kept interpreter.KeptLoop) bool {
+		return kept.Step == record.Step && kept.Visit == record.Visit
+	})
+	if at < 0 {
+		e.Kept.Loops = append(slices.Clip(e.Kept.Loops), noted)
+		return nil
+	}
+	earlier := e.Kept.Loops[at].Runs
+	for _, run := range earlier {
+		noted.Add(run)
+	}
+	e.Kept.Loops = slices.Clone(e.Kept.Loops)
+	e.Kept.Loops[at] = noted
+	return earlier
+}
+
+// endedBefore are the iterations that have ended well in earlier loops and would make
+// the same request again, by index, and those that were stopped.
+func (e *earlier) endedBefore(
+	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, earlier []string,
+) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
+	found, failure := e.readEnded(ctx, step, earlier)
+	if failure != nil {
+		return nil, nil, failure
+	}
+	if left := len(found.Left); left > 0 {
+		e.Warnings = append(e.Warnings, fmt.Sprintf("step %s: the results of %d earlier iterations are too large to reuse, so these run again with the same keys",
+			step.Name, left))
+	}
+	ended := map[int]interpreter.IterationResult{}
+	for i, iteration := range found.Iterations {
+		index := iteration.Index
+		if index < 0 || index >= len(input.Elements) || iteration.Result.Failed() {
+			continue
+		}
+		snapshot := call.Snapshot{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
+		if print := input.Task.IterationPrint(e.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
+			ended[index] = iteration
+		}
+	}
+	return ended, found.Begun, nil
+}
+
+// readEnded reads how the iterations of earlier loops have ended.
+func (e *earlier) readEnded(
+	ctx workflow.Context, step *playbook.Step, earlier []string,
+) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {
+	question := interpreter.EndedInput{Loops: earlier, Key: e.Run.Identity()}
+	found, err := gate.Send[interpreter.EndedIterations](ctx, drive.ToRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), question,
+		"the names of earlier loops")
+	if err == nil && len(found.Prints) != len(found.Iterations) {
+		err = fmt.Errorf("%d results, and what %d have asked for", len(found.Iterations), len(found.Prints))
+	}
+	switch {
+	case err == nil:
+		return found, nil
+	case ctx.Err() != nil:
+		return found, protocol.CancelledError()
+	}
+	return found, protocol.NotContinuedError(fmt.Sprintf("step %s: its earlier iterations cannot be read: %v", step.Name, err))
+}

@@ -1,0 +1,76 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
+	"reprise/workflows/drive"
+	"reprise/workflows/protocol"
+)
+
+// continues resumes what an earlier run has left of the call of a visit.
+func (e *earlier) continues(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) {
+	at := e.keptCallAt(record)
+	if at < 0 {
+		return
+	}
+	if by := e.Kept.Calls[at].By; by != "" {
+		warning := drive.ContinueCall(ctx, task, call, by)
+		if ctx.Err() != nil || call.View().Stopped {
+			return
+		}
+		if warning != "" {
+			e.Warnings = append(e.Warnings, warning)
+		}
+	}
+	e.Kept.Calls = slices.Delete(slices.Clone(e.Kept.Calls), at, at+1)
+}
+
+func (e *earlier) keptCallAt(record *protocol.StepRecord) int {
+	return slices.IndexFunc(e.Kept.Calls, func(kept interpreter.KeptCall) bool {
+		return kept.Step == record.Step && kept.Visit == record.Visit
+	})
+}
+
+// keptCalls are the calls that have begun, here and in earlier runs, and not ended well.
+func (e *earlier) keptCalls() []interpreter.KeptCall {
+	calls := slices.Clone(e.Kept.Calls)
+	for _, record := range e.records {
+		step := e.book.Step(record.Step)
+		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.keptAt(record) >= 0 || e.keptCallAt(record) >= 0 {
+			continue
+		}
+		kept := interpreter.KeptCall{Step: record.Step, Visit: record.Visit, By: record.Call}
+		if call := e.callOf(record); kept.By == "" && call != nil {
+			if state := call.Stopped(); state != nil && !state.Fresh() {
+				kept.By = e.id
+			}
+		}
+		calls = append(calls, kept)
+	}
+	return calls
+}
+
+// stoppedCall answers runs that continue a call of this one.
+func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.Stopped, error) {
+	for _, record := range slices.Backward(e.records) {
+		call := e.callOf(record)
+		if call == nil || record.Step != question.Step || record.Visit != question.Visit {
+			continue
+		}
+		return e.task(interpreter.Start{Step: e.book.Step(record.Step), Visit: record.Visit}).StoppedAs(call), nil
+	}
+	return call.Stopped{Key: e.Run.Identity()}, nil
+}
+
+// earlierLoops are the workflow IDs of the loops of a visit in the runs before a
+// reprocess, the last one first.
+func (e *earlier) earlierLoops(record *protocol.StepRecord) []string {
+	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
+	return lists.Map(e.before(), func(run string) string { return protocol.IDWithin(run, within) })
+}

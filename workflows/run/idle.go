@@ -1,0 +1,47 @@
+package run
+
+import (
+	"fmt"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// visitedTooOften fails the run where a step would be made more often than the operator allows: a cycle
+// whose conditions do not end it.
+func (r *run) visitedTooOften(start interpreter.Start) bool {
+	most := r.Limits.MaxVisits
+	if most == 0 || start.Visit <= most {
+		return false
+	}
+	r.fail(&interpreter.ErrorObject{
+		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("step %s: routes have led to it %d times, the most that %s allows; check the conditions of next that lead back to it",
+			start.Step.Name, most, playbook.VisitsVariable),
+	})
+	return true
+}
+
+// maxIdleVisits bounds how many steps may end one after the other without an attempt. A
+// cycle of such steps takes no time: all of it is one workflow task, which no timeout of the run
+// would ever end, and which Temporal would deliver again and again.
+const maxIdleVisits = 2000
+
+// idle counts the steps that ended since one made an attempt.
+type idle struct{ visits int }
+
+// check fails the run once a cycle has gone round too often.
+func (i *idle) check(r *run, done ended) {
+	loop := done.record.Loop
+	if done.result.Meta.Attempts > 0 || loop != nil && loop.Stats.Total > 0 {
+		i.visits = 0
+		return
+	}
+	if i.visits++; i.visits == maxIdleVisits {
+		r.fail(&interpreter.ErrorObject{
+			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
+			Message: fmt.Sprintf("step %s: %d steps have ended without an attempt or a wait, so the cycle would never end; "+
+				"check the conditions of next", done.start.Step.Name, maxIdleVisits),
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/workflows/control"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// moves is the part of a run that moves states at its end, of steps that write nothing.
+type moves struct {
+	*frame
+	protocol.RunMoves
+	// wait is what the moves wait for, nil for nothing.
+	wait *interpreter.Wait
+	// describe shows the status of the run after a change.
+	describe func(workflow.Context)
+}
+
+// keep keeps the moves of a step that writes nothing. Another visit of it has claimed anew the
+// states that it moves.
+func (m *moves) keep(step string, meta *interpreter.CallIncremental) {
+	if meta == nil || len(meta.Pending) == 0 {
+		return
+	}
+	at := slices.IndexFunc(m.Pending, func(pending protocol.PendingState) bool { return pending.Step == step })
+	if at < 0 {
+		at, m.Pending = len(m.Pending), append(m.Pending, protocol.PendingState{Step: step})
+	}
+	m.Pending[at].Moves = incremental.Join(incremental.Without(m.Pending[at].Moves, meta.Pending), meta.Pending)
+}
+
+// settle moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
+// read again. A run that is cancelled, or reaches its timeout, before a state has moved is not completed: a move of which
+// it does not know is undone. Once one has moved it is: no other run reads those rows again.
+func (m *moves) settle(ctx workflow.Context) (completed bool) {
+	moving, stop := workflow.WithCancel(ctx)
+	m.cancel = stop
+	moved := false
+	for _, pending := range m.Pending {
+		var failed error
+		for _, chunk := range incremental.Chunks(pending.Moves) {
+			_, err := drive.ReachState(moving, interpreter.StateInput{Moves: chunk}, pending.Step,
+				func() *control.OpenWait { return &control.OpenWait{Step: pending.Step} }, m.recordWait(ctx))
+			switch {
+			case err == nil:
+				moved = true
+			case moving.Err() != nil && !moved:
+				undoMoves(ctx, chunk)
+				return false
+			case failed == nil:
+				failed = err
+			}
+		}
+		m.ended(ctx, pending, failed)
+	}
+	m.Pending = nil
+	return moved || moving.Err() == nil
+}
+
+// ended records that the states of a step have moved, or why some have not.
+func (m *moves) ended(ctx workflow.Context, pending protocol.PendingState, failed error) {
+	if failed != nil {
+		m.Warnings = append(m.Warnings, fmt.Sprintf("step %s: its state was not moved, so the next run reads the same rows again: %s",
+			pending.Step, protocol.AttemptError(failed).ShortMessage()))
+		return
+	}
+	if step := m.book.Step(pending.Step); step != nil && step.Incremental != nil {
+		m.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.Lowest(pending.Moves))
+	}
+}
+
+// undoMoves has the keepers of states undo moves that they may have made, or may be about to make: a signal arrives
+// also where an update does not.
+func undoMoves(ctx workflow.Context, all []incremental.Moves) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	for _, moves := range all {
+		if err := gate.Signal(ctx, incremental.WorkflowID(moves.Group), incremental.UndoSignal, moves.Writes).Get(ctx, nil); err != nil {
+			gate.Logger(ctx).Warn("the states of a run that is cancelled may have moved", "group", moves.Group, "error", err)
+		}
+	}
+}
+
+// recordWait shows in the status of the run that it waits at its end, and for what.
+func (m *moves) recordWait(ctx workflow.Context) func(wait *interpreter.Wait) {
+	return func(wait *interpreter.Wait) {
+		m.wait = wait
+		m.describe(ctx)
+	}
+}

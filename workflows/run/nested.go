@@ -1,0 +1,49 @@
+package run
+
+import (
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/protocol"
+)
+
+// nesting is what the tasks of a step know of the parent and child runs.
+func (r *run) nesting(step *playbook.Step) *call.Nesting {
+	nesting := call.Nesting{Parents: r.controls.Parents}
+	if called := r.input.Called; called != nil {
+		nesting.Depth = called.Depth
+	}
+	action := r.book.Resolve(step.Action)
+	if action.Traits().Plays {
+		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
+		nesting.Strict = r.input.Strict || r.book.Strict
+		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
+		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.earlier.before(), r.tree()
+		if r.turns.Ticket != nil {
+			nesting.Queue = r.turns.Ticket.Queue
+		}
+	} else if len(nesting.Parents) == 0 {
+		return nil
+	}
+	return &nesting
+}
+
+// checkCalled refuses input that only a parent run can write.
+func checkCalled(ctx workflow.Context, input protocol.Input) error {
+	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
+		return nil
+	}
+	if input.Called != nil {
+		return errNotCalled
+	}
+	for _, name := range playbook.SortedKeys(input.Files) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return errNotCalled
+		}
+	}
+	return nil
+}

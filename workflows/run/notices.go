@@ -1,0 +1,265 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// Notices notify others of what happens to a run. Those of a step are a part of it, as
+// its sinks are. Those of the run go beside its steps: no pause holds them, no cancel
+// ends them, and the run waits for them only before it ends. Notices that are not sent
+// when the run continues as new are in its input. A notice that fails is a warning and
+// nothing else.
+
+// noticePatience is how long a run waits for its notices before it ends, and for their
+// running attempts before it continues as new.
+const noticePatience = 5 * time.Minute
+
+// notices is the part of a run that notifies others.
+type notices struct {
+	*frame
+	protocol.RunNotices
+	// describe shows the status of the run after a change.
+	describe func(workflow.Context)
+	open     []*openNotice // the notices that are being sent
+	ending   bool          // the run only waits for its notices
+	// renewing says that the run continues as new once no attempt is running.
+	renewing bool
+	// once has the events of steps that were sent, each once per visit.
+	once map[string]bool
+	// outbox is that of the run, which the context of an update does not have.
+	outbox *gate.Outbox
+}
+
+// openNotice is a notice that is being sent.
+type openNotice struct {
+	sink     *playbook.Sink
+	controls *control.Controls
+}
+
+// notifyStep sends the notices of how a visit of a step has ended, after its sinks and
+// before its routes.
+func (n *notices) notifyStep(ctx workflow.Context, done ended) {
+	start, result := done.start, done.result
+	status := result.Ended()
+	notices := start.Step.Notices(result.Failed())
+	if len(notices) == 0 || status == interpreter.Cancelled || ctx.Err() != nil {
+		return
+	}
+	data := n.Data.WithStep(start.Step.Name, result)
+	for _, notice := range notices {
+		call := call.NewNotice(call.Config{
+			Source: request.Source{
+				Book: n.book, Run: n.Run, Step: start.Step, Visit: start.Visit,
+				Scope: interpreter.EndScope(interpreter.NewScope(n.book, n.Run, data), done.args, result),
+			},
+			Limits: n.Limits,
+			Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d", notice.Place, start.Visit)),
+		}, notice, 1, call.News{
+			At: workflow.Now(ctx), Step: start.Step.Name, Visit: start.Visit, Status: status,
+			Attempts: result.Meta.Attempts, Error: result.Error,
+		}, result.Data.Data)
+		n.sent(notice, drive.Drive(ctx, call, n.noticeWaiter(ctx, done.record), nil))
+	}
+}
+
+// noticeWaiter shows in the record of a step that a notice of it waits. The error of
+// the notice is not the step's.
+func (n *notices) noticeWaiter(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
+		failure := record.Error
+		record.Await(wait, until, call.View().Last)
+		record.Error = failure
+		n.describe(ctx)
+	}
+}
+
+// sent records how the call of a notice has ended.
+func (n *notices) sent(notice *playbook.Sink, result interpreter.CallResult) {
+	if result.Failed() {
+		n.warn(call.NoticeFailed(notice, result.Error))
+	}
+	for _, warning := range result.Warnings {
+		n.warn(warning)
+	}
+}
+
+// notify has all notices sent that report some news, beside what the run does.
+func (n *notices) notify(ctx workflow.Context, news call.News, result interpreter.CallResult) {
+	notices := n.book.Notices(news.Event)
+	if len(notices) == 0 || n.ending {
+		return
+	}
+	n.Notified++
+	number := n.Notified
+	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
+	scope := interpreter.EndScope(n.scope(), nil, result)
+	for _, notice := range notices {
+		n.send(ctx, notice, protocol.UnsentNotice{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
+	}
+}
+
+// send has a notice sent beside what the run does, from its state.
+func (n *notices) send(ctx workflow.Context, notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any) {
+	beside, _ := workflow.NewDisconnectedContext(n.outbox.With(ctx))
+	beside, controls := control.WithControls(beside, "", interpreter.Control{}, nil)
+	under := &openNotice{sink: notice, controls: controls}
+	n.open = append(n.open, under)
+	workflow.Go(beside, func(ctx workflow.Context) {
+		call := n.noticeCall(notice, unsent, scope, result, gate.RandomStream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
+		if call.View().DueWait(workflow.Now(ctx)) != nil {
+			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
+		}
+		d := &drive.Driver{Call: call, Waiting: drive.RecordNoWait, Renews: func() bool { return n.renewing }}
+		snapshot := d.Run(ctx)
+		at := slices.Index(n.open, under)
+		if at < 0 {
+			return // the run has not waited for it
+		}
+		n.open = slices.Delete(n.open, at, at+1)
+		if snapshot != nil {
+			unsent.Call = *snapshot
+			n.Unsent = append(n.Unsent, unsent)
+			return
+		}
+		n.sent(notice, *call.Result())
+	})
+}
+
+// noticeCall is the call of a notice of the run, with its state.
+func (n *notices) noticeCall(
+	notice *playbook.Sink, unsent protocol.UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
+) *call.Call {
+	call := call.NewNotice(call.Config{
+		Source: request.Source{Book: n.book, Run: n.Run, Scope: scope}, Limits: n.Limits, Random: random,
+	}, notice, unsent.Number, unsent.News, result)
+	call.Load(unsent.Call.State)
+	return call
+}
+
+// notifyOnce is notify for events that are sent once per visit of a step.
+func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
+	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
+	if n.once[key] || !n.book.Notifies(news.Event) {
+		return
+	}
+	if n.once == nil {
+		n.once = map[string]bool{}
+	}
+	n.once[key] = true
+	n.notify(ctx, news, protocol.FailedWith(news.Error))
+}
+
+// settle waits for the notices that are being sent, and drops those that take
+// too long.
+func (n *notices) settle(ctx workflow.Context) {
+	if len(n.open) == 0 {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
+	}, func() bool { return len(n.open) == 0 })
+	for _, under := range n.open {
+		n.warn(fmt.Sprintf("the notice %s was not sent: the run waits at most %s for its notices", under.sink.Place, noticePatience))
+	}
+	n.open = nil
+}
+
+// pack has the notices that are being sent continue in the next history, once
+// their attempts have ended.
+func (n *notices) pack(ctx workflow.Context) {
+	n.renewing = len(n.open) > 0
+	for _, under := range n.open {
+		under.controls.Renew()
+	}
+	n.settle(ctx)
+}
+
+// unpack continues with the notices of the history before, or of pack.
+func (n *notices) unpack(ctx workflow.Context) {
+	unsent := n.Unsent
+	n.Unsent, n.renewing = nil, false
+	for _, one := range unsent {
+		result := protocol.FailedWith(one.News.Error)
+		scope := interpreter.EndScope(n.scope(), nil, result)
+		n.send(ctx, one.Notice(n.book), one, scope, result.Data.Data)
+	}
+}
+
+// notifyEnd sends the notices of how the run has ended, and waits for them.
+func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
+	ended := protocol.FailedWith(result.Error)
+	ended.Data = result.Result
+	n.notify(ctx, call.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	n.ending = true
+	n.settle(ctx)
+}
+
+// notifyPaused sends the notices that people have paused the run, or a step of it.
+func (n *notices) notifyPaused(ctx workflow.Context, command protocol.CommandInput) {
+	n.notify(ctx, call.News{
+		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
+	}, protocol.FailedWith(nil))
+}
+
+// notifyExhausted sends the notices that a policy has used up its attempts or pages in a visit
+// of a step.
+func (n *notices) notifyExhausted(ctx workflow.Context, done ended) {
+	var iterations []interpreter.LoopError
+	if done.record.Loop != nil {
+		iterations = done.record.Loop.Errors
+	}
+	if failure, index := call.Exhausted(done.result, iterations); failure != nil {
+		n.notifyOnce(ctx, call.News{
+			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
+			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
+		})
+	}
+}
+
+// listenForNews handles the news of the children of the run.
+func (n *notices) listenForNews(ctx workflow.Context) {
+	if !drive.HasNewsOfChildren(n.book) {
+		return
+	}
+	gate.OnSignal(ctx, protocol.NewsSignal, func(ctx workflow.Context, news call.News) {
+		switch step := n.book.Step(news.Step); {
+		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
+		case step.Loop == nil: // a call, which people may hold more than once
+			n.notify(ctx, news, protocol.FailedWith(news.Error))
+		default:
+			n.notifyOnce(ctx, news)
+		}
+	})
+}
+
+// watchLate sends the notices that the run takes longer than it is expected to, counted
+// from its first start.
+func (n *notices) watchLate(ctx workflow.Context) {
+	if n.book.Expect == 0 || n.Late {
+		return
+	}
+	left := n.book.Expect - workflow.Now(ctx).Sub(n.startedAt())
+	gate.AfterWait(ctx, max(left, 0), "when the run is late", func(ctx workflow.Context) {
+		if n.ending || n.Failure != nil {
+			return
+		}
+		n.Late = true
+		n.warn(fmt.Sprintf("the run was late: it took longer than %s", n.book.Expect))
+		n.describe(ctx)
+		n.notify(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, protocol.FailedWith(nil))
+	})
+}

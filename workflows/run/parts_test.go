@@ -1,0 +1,245 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
+	"reprise/workflows/control"
+	"reprise/workflows/protocol"
+)
+
+// threeSteps are steps of each kind: a call, a loop and a router.
+const threeSteps = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: test}
+concurrency: {key: shop, limit: 1}
+notify: {on: [failed], url: http://team}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    next: [{when: "{{ true }}", then: [{step: each}]}]
+  - step: each
+    tool: http
+    method: POST
+    url: http://x/{{ item }}
+    loop: {collection: [a, b], mode: sequential}
+    next: [{when: "{{ true }}", then: [{step: choose}]}]
+  - step: choose
+`
+
+// parts are those of a run that has begun, without a workflow.
+func parts(t *testing.T) *run {
+	t.Helper()
+	book, err := interpreter.Load("test.yaml", threeSteps)
+	require.NoError(t, err)
+	r := newRun(&control.Controls{})
+	r.id, r.book, r.graph, r.cancel = "me", book, interpreter.NewGraph(book), func() {}
+	r.load(protocol.RunState{RunPath: protocol.RunPath{Routing: interpreter.Routing{Visits: map[string]int{}}}})
+	return r
+}
+
+// visit adds a visit of a step.
+func (r *run) visit(step string, edit func(*protocol.StepRecord)) *protocol.StepRecord {
+	r.Routing.Visits[step]++
+	record := &protocol.StepRecord{Step: step, Visit: r.Routing.Visits[step], CallStatus: interpreter.CallStatus{Status: interpreter.Running}}
+	edit(record)
+	r.records = append(r.records, record)
+	return record
+}
+
+func running(*protocol.StepRecord) {}
+
+func over(record *protocol.StepRecord) { record.EndedAt = time.Unix(1, 0) }
+
+// TestStateIsThatOfItsParts: a run continues with what each of its parts owns.
+func TestStateIsThatOfItsParts(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	state := protocol.RunState{
+		RunFrame:      protocol.RunFrame{First: "first", Warnings: []string{"late"}},
+		RunPath:       protocol.RunPath{Partial: true},
+		RunStatus:     protocol.RunStatus{Records: []protocol.StepRecord{{Step: "fetch", Visit: 1}}, DeadLetters: 2, Published: interpreter.Running},
+		RunEarlier:    protocol.RunEarlier{Earlier: []string{"before"}},
+		RunNotices:    protocol.RunNotices{Notified: 3, Late: true},
+		RunTurns:      protocol.RunTurns{Ticket: &queue.Ticket{Queue: "q"}},
+		RunPartitions: protocol.RunPartitions{Identity: "i", Noted: true},
+		RunMoves:      protocol.RunMoves{Pending: []protocol.PendingState{{Step: "fetch"}}},
+	}
+	r.load(state)
+	require.Equal(t, state, r.state())
+}
+
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	notice := r.book.Notices("failed")[0]
+	failed := interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Message: "no route"}, Warnings: []string{"slow"}}
+	for range 2 {
+		r.notices.sent(notice, failed)
+	}
+	require.Len(t, r.Warnings, 2, "a warning is given once")
+	require.Contains(t, r.Warnings[0], "no route")
+	require.Nil(t, r.Failure, "a notice that fails does not fail the run")
+}
+
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	name := queue.Name{Key: "shop"}
+	require.Nil(t, r.turns.waitsForItself(name))
+	r.controls.Parents = []interpreter.Parent{{Run: "above", Queue: name.ID()}}
+	require.ErrorContains(t, r.turns.waitsForItself(name), "above, which started it, holds the concurrency key")
+	require.False(t, r.turns.skipped())
+	r.turns.Ticket = &queue.Ticket{State: queue.Skipped}
+	require.True(t, r.wasSkipped())
+
+	waits := &stateTurn{visit: "fetch#1", record: r.visit("fetch", running), Ticket: queue.Ticket{State: queue.Queued, Name: queue.Name{Key: "s"}, By: "other"}}
+	has := &stateTurn{visit: "each#1", record: r.visit("each", running), Ticket: queue.Ticket{State: queue.Granted}}
+	r.turns.visits = []*stateTurn{waits, has}
+	require.Equal(t, map[string]queue.Ticket{"fetch#1": waits.Ticket}, r.turns.queuedVisits())
+	require.Zero(t, r.turns.settle(protocol.CommandInput{Step: "each"}, interpreter.Settlement{Skip: true}))
+	require.Equal(t, 1, r.turns.settle(protocol.CommandInput{}, interpreter.Settlement{Skip: true, By: "ann"}))
+	require.ErrorContains(t, waits.skipFailure(), "waits for the state s, which run other holds")
+	require.Empty(t, r.turns.waiting(protocol.CommandInput{}), "what is skipped waits no longer")
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	r.visit("fetch", over)
+	r.visit("each", func(record *protocol.StepRecord) {
+		record.Loop = &protocol.LoopRecord{WorkflowID: "me/each", Errors: []interpreter.LoopError{{}}}
+	})
+	r.controls.Paused = true
+	progress, err := r.status.progress()
+	require.NoError(t, err)
+	require.Equal(t, []string{"choose"}, progress.Pending)
+	require.Equal(t, interpreter.Paused, progress.Steps[1].Status)
+	require.Empty(t, progress.Steps[1].Loop.Errors, "a loop has them")
+	require.Len(t, r.records[1].Loop.Errors, 1, "and the run keeps them")
+	final := r.status.finalRecords()
+	require.Equal(t, interpreter.Skipped, final[len(final)-1].Status)
+	open := r.status.openWaits(nil, r.controls.Control)
+	require.Equal(t, interpreter.Paused, open.Status())
+	r.turns.Ticket, r.controls.Paused = &queue.Ticket{State: queue.Queued}, false
+	open = r.status.openWaits(nil, r.controls.Control)
+	require.Equal(t, interpreter.Queued, open.Status())
+}
+
+func TestEarlier(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	r.input.Called = &protocol.Called{}
+	record, step := r.visit("fetch", over), r.book.Step("fetch")
+	result := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("rows")}
+	same, other := func(time.Time) string { return "print" }, func(time.Time) string { return "another" }
+
+	r.earlier.keepStep(step, record, "", result)
+	require.Nil(t, r.earlier.earlierResult(record, same), "what nobody will compare is not kept")
+	r.earlier.keepStep(step, record, "print", interpreter.CallResult{Status: interpreter.StatusError})
+	require.Nil(t, r.earlier.earlierResult(record, same), "nor is what has failed")
+	r.earlier.keepStep(step, record, "print", result)
+	require.Equal(t, &result, r.earlier.earlierResult(record, same))
+	require.Equal(t, "me", record.From)
+	require.Nil(t, r.earlier.earlierResult(record, other))
+	require.Nil(t, r.earlier.earlierResult(record, same), "a request that has changed is made again")
+
+	result.Data = expression.Of(strings.Repeat("x", interpreter.MaxKept))
+	r.earlier.keepStep(step, record, "print", result)
+	require.Equal(t, []string{"fetch"}, r.earlier.Kept.Left)
+
+	r.input.Reprocess = &protocol.Reprocess{Origin: interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Round: 2}}
+	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.before())
+	kept, err := r.earlier.keptSoFar()
+	require.NoError(t, err)
+	require.False(t, kept.Wrote, "the only visit is that of an earlier run")
+	r.visit("each", running)
+	kept, err = r.earlier.keptSoFar()
+	require.NoError(t, err)
+	require.True(t, kept.Wrote)
+}
+
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[interpreter.Status]partition.Status{
+		interpreter.Completed: partition.Done, interpreter.Partial: partition.Failed, interpreter.Failed: partition.Failed,
+		interpreter.Cancelled: partition.Missing, interpreter.Skipped: partition.Missing,
+	} {
+		require.Equal(t, want, outcomeOf(status), status)
+	}
+	r := parts(t)
+	r.partitions.end(nil, interpreter.Completed) // nothing was noted
+	r.partitions.Conflict = &partition.Conflict{Run: "other"}
+	require.True(t, r.wasSkipped())
+}
+
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	of := func(holder string, states ...string) *interpreter.CallIncremental {
+		moves := []incremental.Moves{{Group: "g"}}
+		for _, name := range states {
+			moves[0].Writes = append(moves[0].Writes, incremental.StateWrite{Name: name, Holder: holder})
+		}
+		return &interpreter.CallIncremental{Pending: moves}
+	}
+	r.moves.keep("fetch", nil)
+	require.Empty(t, r.moves.Pending)
+	r.moves.keep("fetch", of("first", "a", "b"))
+	r.moves.keep("each", of("other", "a"))
+	r.moves.keep("fetch", of("second", "b", "c"))
+	require.Len(t, r.moves.Pending, 2)
+	var fetch []string
+	for _, write := range r.moves.Pending[0].Moves[0].Writes {
+		fetch = append(fetch, write.Holder+" "+write.Name)
+	}
+	require.Equal(t, []string{"first a", "second b", "second c"}, fetch, "a later visit has claimed anew what it moves")
+	require.Empty(t, movingText(r.status.moving()))
+	r.moves.wait = &interpreter.Wait{Summary: "the file is locked"}
+	require.Contains(t, movingText(r.status.moving()), "the file is locked")
+}
+
+func TestSteering(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	r.visit("fetch", over)
+	r.visit("each", func(record *protocol.StepRecord) {
+		record.Loop = &protocol.LoopRecord{Stats: interpreter.LoopStats{Total: 2}}
+	})
+	index := 7
+	for _, one := range []struct {
+		check   func(protocol.CommandInput) error
+		command protocol.CommandInput
+		want    string
+	}{
+		{r.steering.checkPause, protocol.CommandInput{}, ""},
+		{r.steering.checkPause, protocol.CommandInput{Step: "each"}, ""},
+		{r.steering.checkPause, protocol.CommandInput{Step: "nothing"}, `the playbook has no step "nothing"; its steps are fetch, each, choose`},
+		{r.steering.checkPause, protocol.CommandInput{Step: "fetch"}, "step fetch has ended; running: each"},
+		{r.steering.checkPause, protocol.CommandInput{Step: "choose"}, "does not call a tool"},
+		{r.steering.checkSkip, protocol.CommandInput{}, "name the step: it will fail"},
+		{r.steering.checkSkip, protocol.CommandInput{Step: "fetch"}, "step fetch is not running"},
+		{r.steering.checkSkip, protocol.CommandInput{Step: "each", Index: &index}, "step each has 2 iterations, 0 to 1, and no iteration 7"},
+		{r.steering.checkRetryNow, protocol.CommandInput{}, "nothing waits: no attempt is due"},
+		{r.steering.checkSet, protocol.CommandInput{Step: "each"}, "the command sets nothing"},
+	} {
+		if err := one.check(one.command); one.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, one.want)
+		}
+	}
+	r.controls.Updates = mostCommands
+	require.ErrorContains(t, r.steering.checkRoom(protocol.SkipUpdate, protocol.CommandInput{Step: "each"}), "which it does when each has ended")
+	require.NoError(t, r.steering.checkRoom(protocol.PauseUpdate, protocol.CommandInput{}), "there is room for what is urgent")
+}

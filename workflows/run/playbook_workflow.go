@@ -1,0 +1,520 @@
+// Package run has PlaybookWorkflow, the run of a playbook: it goes from step to step, makes their calls or starts their
+// loops, and serves the commands of people.
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
+// branches at a time, until no branch is left.
+func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Result, error) {
+	ctx, controls := control.WithControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
+	r := newRun(controls)
+	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
+	if err := errors.Join(r.steering.serveUpdates(ctx), workflow.SetQueryHandler(ctx, protocol.ProgressQuery, r.status.progress)); err != nil {
+		return nil, err
+	}
+	book, err := enter(ctx, &input)
+	if err != nil {
+		controls.RefuseUpdates(ctx, err)
+		return nil, err
+	}
+	ctx = gate.WithOutbox(ctx, input.State.Limits)
+	r.begin(ctx, book, input)
+	controls.ListenToParent(ctx)
+	controls.ListenForTurns(ctx)
+	controls.ListenForReports(ctx, r.status.describe)
+	if err := r.serveQueries(ctx); err != nil {
+		return nil, err
+	}
+	if r.begins {
+		r.earlier.recall(ctx)
+	}
+	branches, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	r.watchCancel(ctx, branches)
+	r.watch(ctx)
+	controls.Commands.Open(ctx) // those that have come have effect before the run begins
+	if next := r.turns.acquireTurn(ctx, branches, r.renew); next != nil {
+		return nil, next
+	}
+	if !r.wasSkipped() {
+		r.partitions.claim(branches)
+	}
+	if !r.wasSkipped() {
+		r.partitions.begin(ctx)
+	}
+	switch {
+	case r.wasSkipped():
+		return r.finish(ctx)
+	case input.Reprocess != nil:
+		return r.reprocess(ctx, branches)
+	case r.Sinks != nil && r.Sinks.Missing != nil && len(r.earlier.Earlier) == 0: // an earlier run may have written already
+		r.fail(r.Sinks.Missing)
+	}
+	return r.execute(ctx, branches)
+}
+
+// enter validates a run that begins. The state of one that continues has to be its own.
+func enter(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, error) {
+	begins := input.State == nil
+	if begins {
+		if err := checkCalled(ctx, *input); err != nil {
+			return nil, gate.UnfitError(err)
+		}
+		answer, err := validate(ctx, *input)
+		if err != nil {
+			return nil, err
+		}
+		input.State = &protocol.RunState{
+			RunFrame: protocol.RunFrame{
+				Limits: answer.Limits, Warnings: answer.Warnings, ValidationWarnings: answer.ValidationWarnings, Files: answer.Recorded(),
+			},
+			RunPath:       protocol.RunPath{Sinks: answer.Sinks},
+			RunPartitions: protocol.RunPartitions{Identity: answer.Identity},
+		}
+		input.State.Run.Partition = answer.Partition
+		input.RunMissing(answer.Missing)
+	}
+	book, err := interpreter.Load(input.Name, input.Source)
+	if err != nil {
+		return nil, gate.InvalidError(err)
+	}
+	if input.Reprocess != nil {
+		err = input.Reprocess.Check(book)
+	}
+	if err == nil && begins {
+		err = book.CheckFullRefresh(input.FullRefresh)
+	}
+	if err == nil && !begins {
+		err = checkContinued(ctx, input.State)
+	}
+	if err != nil {
+		return nil, gate.UnfitError(err)
+	}
+	return book, nil
+}
+
+// checkTimeout bounds the validation, which is plain computation.
+const checkTimeout = 30 * time.Second
+
+// validate has the playbook checked in full by a worker that knows the tools. The
+// answer is in history, so a replay sees the same one.
+func validate(ctx workflow.Context, input protocol.Input) (interpreter.CheckResult, error) {
+	check := interpreter.CheckInput{
+		Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files, Partition: input.PartitionRequest(ctx),
+		Missing: input.Missing,
+	}
+	to := gate.ToLocal(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
+	answer, err := gate.Send[interpreter.CheckResult](ctx, to, check, "the playbook")
+	if err != nil {
+		return answer, err
+	}
+	if answer.Problems != "" {
+		return answer, gate.InvalidError(errors.New(answer.Problems))
+	}
+	return answer, nil
+}
+
+// run is one execution of a playbook: it goes from step to step, and gives its parts what they need.
+type run struct {
+	*frame
+	*visits
+	protocol.RunPath
+	graph  *interpreter.Graph
+	idle   idle
+	stays  bool // in this history to the end
+	begins bool // and a step has started it
+
+	status     *status
+	notices    *notices
+	turns      *turns
+	earlier    *earlier
+	partitions *partitions
+	moves      *moves
+	steering   *steering
+}
+
+// newRun has the parts of a run, each with what it needs of others.
+func newRun(controls *control.Controls) *run {
+	f, v := &frame{controls: controls}, &visits{}
+	r := &run{frame: f, visits: v}
+	describe := func(ctx workflow.Context) { r.status.describe(ctx) }
+	publish := func(ctx workflow.Context, requested interpreter.Control) { r.status.publishOpen(ctx, requested) }
+	r.notices = &notices{frame: f, describe: describe}
+	r.turns = &turns{frame: f, describe: describe, publish: publish}
+	r.moves = &moves{frame: f, describe: describe}
+	r.partitions = &partitions{frame: f}
+	r.earlier = &earlier{frame: f, visits: v, task: r.task}
+	r.status = &status{
+		frame: f, visits: v, turns: r.turns, routing: &r.Routing,
+		late: func() bool { return r.notices.Late }, moving: func() *interpreter.Wait { return r.moves.wait },
+	}
+	r.steering = &steering{
+		frame: f, visits: v, turns: r.turns, routing: &r.Routing, paused: r.notices.notifyPaused, describe: describe, publish: publish,
+	}
+	return r
+}
+
+// serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
+func (r *run) serveQueries(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.earlier.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.earlier.stoppedCall),
+	)
+}
+
+// begin begins the run, or continues it where its last history ended.
+func (r *run) begin(ctx workflow.Context, book *playbook.Playbook, input protocol.Input) {
+	state := *input.State
+	info := workflow.GetInfo(ctx)
+	r.id, r.book, r.input, r.graph, r.notices.outbox = info.WorkflowExecution.ID, book, input, interpreter.NewGraph(book), gate.OutboxOf(ctx)
+	r.load(state)
+	r.controls.Control, r.controls.Parents = state.Control, slices.Clone(input.Parents())
+	r.controls.Answered, r.controls.Elsewhere, r.controls.Reported = state.Answered, r.answeredElsewhere, state.Reported
+	if state.First != "" {
+		return
+	}
+	r.First = info.FirstRunID
+	r.Run = interpreter.RunInfo{
+		WorkflowID: r.id, RunID: info.FirstRunID,
+		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: protocol.ScheduledAt(ctx), Partition: state.Run.Partition,
+	}
+	if called := input.Called; called != nil {
+		r.Run.ScheduledAt, r.Run.Key, r.Run.Lap = called.ScheduledAt, called.Key, called.Lap
+		r.begins = true
+	}
+	if input.Reprocess != nil {
+		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
+		r.Run.Partition = state.Run.Partition
+	}
+	r.Run.FullRefresh = input.FullRefresh
+	r.Data = interpreter.Data{
+		Workload: expression.Of(expression.Merge(book.Workload, expression.OrEmpty(input.Workload.Data))),
+		Vars:     expression.Of(map[string]any{}),
+		Steps:    expression.Of(map[string]any{}),
+	}
+	r.Routing = r.graph.Begin()
+}
+
+// load gives the run and its parts the state of the history before.
+func (r *run) load(state protocol.RunState) {
+	r.RunFrame, r.RunPath = state.RunFrame, state.RunPath
+	r.visits.load(state.Records)
+	r.status.RunStatus, r.earlier.RunEarlier, r.notices.RunNotices = state.RunStatus, state.RunEarlier, state.RunNotices
+	r.turns.RunTurns, r.partitions.RunPartitions, r.moves.RunMoves = state.RunTurns, state.RunPartitions, state.RunMoves
+}
+
+// state is what load takes.
+func (r *run) state() protocol.RunState {
+	state := protocol.RunState{
+		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
+		RunNotices: r.notices.RunNotices, RunTurns: r.turns.RunTurns, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
+		Control: r.controls.Control, Answered: r.controls.Answered, Reported: r.controls.Reported,
+	}
+	state.Records = r.snapshot()
+	return state
+}
+
+// renew returns the error with which the run continues as new, nil where it does not. A
+// run whose state is too large stays: Temporal allows far longer histories than it
+// advises.
+func (r *run) renew(ctx workflow.Context) error {
+	if r.stays || !gate.HistoryIsLong(ctx) {
+		return nil
+	}
+	var next error
+	r.notices.pack(ctx)
+	if r.controls.Answers.Open(ctx); r.Failure == nil && ctx.Err() == nil {
+		r.controls.DrainParent(ctx)
+		var tooLarge *interpreter.ErrorObject
+		tooLarge, next = gate.ContinueAsNew(ctx, protocol.PlaybookWorkflowName, r.continued(), "the state of the run")
+		r.stays = tooLarge != nil
+	}
+	if next == nil {
+		r.notices.unpack(ctx)
+	}
+	return next
+}
+
+// maxRecords bounds the step visits that a run keeps when it continues as new; the last
+// count.
+const maxRecords = 1000
+
+// continued is the input of the run's next history.
+func (r *run) continued() protocol.Input {
+	next, state := r.input, r.state()
+	state.Kept = state.Kept.Within(interpreter.MaxKeptAlong)
+	if n := len(state.Records) - maxRecords; n > 0 {
+		state.Records = state.Records[n:]
+	}
+	next.State, next.Called = &state, r.called()
+	return next
+}
+
+// ended is the result of the coroutine of a step.
+type ended struct {
+	start  interpreter.Start
+	record *protocol.StepRecord
+	args   any
+	result interpreter.CallResult
+}
+
+// execute starts the steps that may start and completes those that have ended until no
+// branch is left, the run fails, or it is cancelled.
+func (r *run) execute(ctx, branches workflow.Context) (*protocol.Result, error) {
+	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
+	running := 0
+	for {
+		open := r.Failure == nil && ctx.Err() == nil
+		if open && running == 0 && len(r.Routing.Waiting) > 0 {
+			if next := r.renew(ctx); next != nil {
+				return nil, next
+			}
+		}
+		if open && (r.stays || !gate.HistoryIsLong(ctx)) {
+			for _, start := range r.graph.Startable(&r.Routing) {
+				if r.visitedTooOften(start) {
+					break
+				}
+				running++
+				workflow.Go(branches, func(ctx workflow.Context) {
+					done := r.step(ctx, start)
+					disconnected, _ := workflow.NewDisconnectedContext(ctx)
+					results.Send(disconnected, done)
+				})
+			}
+		}
+		if running == 0 {
+			return r.finish(ctx)
+		}
+		var done ended
+		disconnected, _ := workflow.NewDisconnectedContext(ctx)
+		results.Receive(disconnected, &done)
+		running--
+		r.complete(ctx, done)
+		r.idle.check(r, done)
+	}
+}
+
+// watch begins to watch what may happen while the run continues.
+func (r *run) watch(ctx workflow.Context) {
+	r.watchTimeout(ctx)
+	r.notices.watchLate(ctx)
+	r.notices.unpack(ctx)
+	r.notices.listenForNews(ctx)
+}
+
+// watchTimeout fails the run once the playbook's timeout is over, counted from
+// its first start.
+func (r *run) watchTimeout(ctx workflow.Context) {
+	if r.book.Timeout == 0 {
+		return
+	}
+	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
+	gate.AfterWait(ctx, max(left, 0), "timeout of the run", func(workflow.Context) {
+		if r.Failure == nil {
+			r.fail(&interpreter.ErrorObject{
+				Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
+				Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
+			})
+		}
+	})
+}
+
+// complete records how a step ended and follows its routes.
+func (r *run) complete(ctx workflow.Context, done ended) {
+	step, result := done.start.Step, done.result
+	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
+		defer func() { rehearsal.StepEnded(r.book, *done.record) }()
+	}
+	r.keep(done)
+	r.warnAbsent("step "+step.Name, interpreter.AbsentAtEnd(step, result))
+	if done.record.Status == interpreter.Cancelled {
+		r.graph.Ended(&r.Routing, step, nil)
+		if ctx.Err() == nil {
+			r.fail(result.Error) // one of its children was cancelled
+		}
+		return
+	}
+	arrivals, handled, err := r.follow(ctx, step, result, done.args)
+	if err != nil {
+		result = r.failLate(ctx, done, err)
+		arrivals, handled = r.followFailed(ctx, step, result, done.args)
+	}
+	r.graph.Ended(&r.Routing, step, arrivals)
+	switch {
+	case result.Failed() && !handled:
+		r.fail(result.Error)
+	case result.Failed():
+		done.record.Handled = true
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s failed, and a route handled the failure: %s", step.Name, result.Error.Message))
+	}
+}
+
+// failLate turns a step whose vars or routes cannot be evaluated into one that failed.
+// It keeps its result.
+func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.CallResult {
+	failed := done.result
+	failed.Status = interpreter.StatusError
+	failed.Error = interpreter.ExpressionFailure(r.book, "step "+done.start.Step.Name, err, workflow.Now(ctx)).Error
+	done.record.Status, done.record.Error = interpreter.Failed, failed.Error
+	r.show(done.start.Step.Name, failed)
+	return failed
+}
+
+// followFailed follows the routes of a step that failed late. If those cannot be
+// evaluated either, the failure stays unhandled.
+func (r *run) followFailed(
+	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
+) ([]interpreter.Arrival, bool) {
+	arrivals, handled, err := r.follow(ctx, step, result, args)
+	return arrivals, handled && err == nil
+}
+
+// follow evaluates vars, after a success, and the routes.
+func (r *run) follow(
+	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
+) ([]interpreter.Arrival, bool, error) {
+	scope, budget := interpreter.EndScope(r.scope(), args, result), gate.ExpressionBudget(ctx)
+	if !result.Failed() && len(step.Vars) > 0 {
+		vars, err := interpreter.RenderVars(step, r.Data.Vars.Data, scope, budget)
+		if err != nil {
+			return nil, false, err
+		}
+		if err := interpreter.RefuseSealed(r.book, "vars", vars); err != nil {
+			return nil, false, err
+		}
+		r.Data.Vars = expression.Of(vars)
+		scope = scope.With(map[string]any{"vars": vars})
+	}
+	arrivals, handled, err := interpreter.Follow(step, result.Failed(), scope, budget)
+	r.warnOf("step "+step.Name, budget)
+	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil && err == nil {
+		rehearsal.Followed(r.book, step, arrivals)
+	}
+	return arrivals, handled, err
+}
+
+// keep makes the result of a step visible to the steps after it.
+func (r *run) keep(done ended) {
+	r.show(done.start.Step.Name, done.result)
+	r.addWarnings(done)
+	switch step := done.start.Step; {
+	case step.Secret:
+		r.Last = expression.Of(playbook.Hidden)
+	case step.Action != nil:
+		r.Last = done.result.Data
+	}
+	if done.result.Status == interpreter.Partial || r.isStrict(done.record) {
+		r.Partial = true
+	}
+}
+
+// addWarnings adds the warnings of a step to those of the run.
+func (r *run) addWarnings(done ended) {
+	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	if done.result.LoopWarning != "" {
+		r.Warnings = append(r.Warnings, done.result.LoopWarning)
+		done.record.Loop.Warning = len(r.Warnings)
+	}
+}
+
+// show is what expressions see of a step from now on.
+func (r *run) show(name string, result interpreter.CallResult) {
+	r.Data = r.Data.WithStep(name, result)
+}
+
+// finish returns the run's result; a failed run fails its workflow and a
+// cancelled one cancels it, with the result in the details.
+func (r *run) finish(ctx workflow.Context) (*protocol.Result, error) {
+	result := &protocol.Result{Status: r.outcome(ctx), Error: r.Failure}
+	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
+		r.output(ctx, result)
+	}
+	if result.Status == interpreter.Completed && !r.moves.settle(ctx) {
+		*result = protocol.Result{Status: r.outcome(ctx), Error: r.Failure}
+	}
+	r.partitions.end(ctx, result.Status)
+	r.notices.notifyEnd(ctx, result)
+	result.Warnings, result.ValidationWarnings, result.Late = r.Warnings, r.ValidationWarnings, r.notices.Late
+	result.Steps, result.Rows = r.status.finalRecords(), r.status.Rows
+	most := r.Limits.PayloadCap()
+	if result.Status == interpreter.Failed || result.Status == interpreter.Cancelled {
+		most = interpreter.MaxFailureDetails
+	}
+	result.Shrink(most)
+	r.status.showRows(ctx)
+	r.status.publish(ctx, result.Status)
+	r.countRun(ctx, result)
+	r.partitions.release(ctx)
+	r.turns.releaseTurn(ctx)
+	r.controls.Answers.Open(ctx) // no step may have begun
+	switch result.Status {
+	case interpreter.Cancelled:
+		return nil, temporal.NewCanceledError(*result)
+	case interpreter.Failed:
+		gate.Logger(ctx).Error("the run failed", "kind", string(result.Error.Kind), "error", result.Error.Message)
+		return nil, temporal.NewApplicationErrorWithOptions(result.Error.ShortMessage(), string(result.Error.Kind),
+			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{result}})
+	}
+	return result, nil
+}
+
+// outcome is the status with which the run ends.
+func (r *run) outcome(ctx workflow.Context) interpreter.Status {
+	switch {
+	case r.Failure != nil:
+		return interpreter.Failed
+	case ctx.Err() != nil:
+		return interpreter.Cancelled
+	case r.wasSkipped():
+		return interpreter.Skipped
+	case r.Partial:
+		return interpreter.Partial
+	}
+	return interpreter.Completed
+}
+
+// output evaluates the playbook's output; without one, and in a reprocess, the
+// result is that of the step with a tool that ended last.
+func (r *run) output(ctx workflow.Context, result *protocol.Result) {
+	result.Result = r.Last
+	if r.book.Output == nil || r.input.Reprocess != nil {
+		return
+	}
+	r.warnAbsent("output", interpreter.AbsentInOutput(r.book, r.Data))
+	budget := gate.ExpressionBudget(ctx)
+	value, err := r.book.Output.Render(r.scope(), budget)
+	r.warnOf("output", budget)
+	if err != nil {
+		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		return
+	}
+	if err := interpreter.RefuseSealed(r.book, "the output", value); err != nil {
+		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)
+		return
+	}
+	result.Result = expression.Of(value)
+	if _, failure := interpreter.Measure(result.Result, gate.PayloadCap(ctx), "the output of the playbook"); failure != nil {
+		result.Fail(failure)
+	}
+}
+
+// wasSkipped reports whether the run ended before it began, as its playbook requires or as another
+// backfill runs its partitions.
+func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.turns.skipped() }

@@ -1,0 +1,229 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+	"reprise/interpreter/source"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// turnRetry is how long a run waits before it requests its turn again, at first and
+	// at most.
+	turnRetry     = 2 * time.Minute
+	mostTurnRetry = time.Hour
+	// mostReleases is how often a run that ends has a terminated queue started again,
+	// so that the next run gets its turn.
+	mostReleases = 5
+)
+
+// turns is the part of a run that waits for others: for the turn of the run under its concurrency key, and of its visits for the
+// state of their step.
+type turns struct {
+	*frame
+	protocol.RunTurns
+	// visits are the turns of visits that need the state of their step, or have it.
+	visits []*stateTurn
+	// again says that people have the run request its turn again.
+	again bool
+	// describe shows the status of the run after a change, and publish publishes it.
+	describe func(workflow.Context)
+	publish  func(workflow.Context, interpreter.Control)
+}
+
+// skipped reports whether the run is not to begin, as others have its key.
+func (q *turns) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
+
+// queued reports whether the queue of the key has the run wait.
+func (q *turns) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
+
+// waits reports whether the run has requested its turn and has no answer that lets it begin, or ends it.
+func (q *turns) waits() bool { return q.Ticket.Waits() }
+
+func (q *turns) requestAgain() { q.again = true }
+
+func (q *turns) ticket() *queue.Ticket { return q.Ticket }
+
+// acquireTurn returns when the run may begin, or is not to: because it failed, was
+// cancelled or skipped. The error is the one with which it continues as new, as renew says.
+func (q *turns) acquireTurn(ctx, branches workflow.Context, renew func(workflow.Context) error) (next error) {
+	q.listenToQueues(ctx)
+	if q.book.Concurrency == nil {
+		return nil
+	}
+	if q.Ticket == nil {
+		name, err := queue.NameOf(q.book, q.scope(), gate.ExpressionBudget(ctx))
+		if err != nil {
+			q.fail(interpreter.ExpressionFailure(q.book, "concurrency", err, workflow.Now(ctx)).Error)
+			return nil
+		}
+		if failure := q.waitsForItself(name); failure != nil {
+			q.fail(failure)
+			return nil
+		}
+		q.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
+	}
+	q.controls.AwaitAnswers(ctx) // none may be due for long
+	for wait := turnRetry; q.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+		if next := renew(ctx); next != nil {
+			return next
+		}
+		q.again = false
+		if err := q.requestTurn(branches); err != nil && branches.Err() == nil {
+			q.fail(protocol.AttemptError(err))
+			return nil
+		}
+		awaitDecision(branches, q.Ticket, wait, "is queued under its concurrency key", func() bool { return q.again })
+	}
+	return nil
+}
+
+// waitsForItself is the failure of a run that can never get a turn: its parents, which
+// wait for its end, have all turns. It is nil for other runs.
+func (q *turns) waitsForItself(name queue.Name) *interpreter.ErrorObject {
+	if q.book.Concurrency.OnConflict == playbook.ConflictSkip {
+		return nil
+	}
+	id, holders := name.ID(), []string{}
+	for _, parent := range q.controls.Parents {
+		if parent.Queue == id {
+			holders = append(holders, parent.Run)
+		}
+	}
+	if len(holders) < q.book.Concurrency.Limit {
+		return nil
+	}
+	return waitsForEver(fmt.Sprintf("the run waits for itself: %s, which started it, holds the concurrency key %q until this run has ended; "+
+		"use another key in the playbook", strings.Join(holders, " and "), name.Key))
+}
+
+// waitsForEver is the failure of a run that would never get its turn, however often
+// it is tried.
+func waitsForEver(message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
+}
+
+// awaitDecision waits until the queue of a ticket has decided or the request is to be
+// repeated, for so long, or until ctx is cancelled. summary is that of the timer.
+func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duration, summary string, repeats func() bool) {
+	if !ticket.Waits() {
+		return
+	}
+	timed, stop := workflow.WithCancel(ctx)
+	defer stop()
+	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: summary})
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || repeats() || !ticket.Waits() }) // an error is that of ctx
+}
+
+// requestTurn requests a turn, or repeats the request.
+func (q *turns) requestTurn(ctx workflow.Context) error {
+	concurrency := q.book.Concurrency
+	request := queue.Request{Member: q.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: q.Ticket.Since}
+	request.Known = q.Ticket.State
+	for _, parent := range q.controls.Parents {
+		if parent.Queue != "" {
+			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
+		}
+	}
+	return sendToQueue(ctx, q.Ticket, gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "requests its slot"), request)
+}
+
+// sendToQueue has a worker send a request to the queue of a ticket, whose workflow it starts
+// where there is none.
+func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to gate.Recipient, request queue.Request) error {
+	_, err := gate.Send[struct{}](ctx, to, queue.Enter{Name: ticket.Name, Request: request}, "the name of concurrency")
+	return err
+}
+
+// member is the run as its queue knows it.
+func (q *turns) member(ctx workflow.Context) queue.Member {
+	return queue.Member{WorkflowID: q.id, RunID: workflow.GetInfo(ctx).FirstRunID}
+}
+
+// listenToQueues applies the answers of queues, to the end of the run: a run that has its
+// turn may be replaced.
+func (q *turns) listenToQueues(ctx workflow.Context) {
+	gate.OnSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
+		switch {
+		case answer.RunID != q.member(ctx).RunID:
+		case answer.Visit != "":
+			q.applyStateTurn(ctx, answer)
+		case q.Ticket != nil:
+			q.applyTurn(ctx, answer)
+		}
+	})
+}
+
+// applyTurn applies an answer of the queue.
+func (q *turns) applyTurn(ctx workflow.Context, answer queue.Decision) {
+	waited := q.Ticket.State == queue.Queued
+	if !q.Ticket.Apply(answer) {
+		return
+	}
+	key := q.Ticket.Name.Key
+	switch answer.State {
+	case queue.Queued:
+		q.showTicket(ctx, q.Ticket)
+	case queue.Granted:
+		if waited {
+			q.showTicket(ctx, &queue.Ticket{})
+		}
+	case queue.Skipped:
+		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was skipped: %s holds the concurrency key %q (on_conflict: skip)", answer.By, key))
+	case queue.Replaced: // the queue has the run cancelled too
+		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
+	case queue.Deadlocked:
+		q.fail(waitsForEver(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
+	case queue.Full:
+		q.fail(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
+			Message: fmt.Sprintf("too many runs are queued under the concurrency key %q", key),
+		})
+	}
+	q.describe(ctx)
+}
+
+// showTicket shows in lists of runs whether the run waits for its turn.
+func (q *turns) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
+	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
+		gate.Logger(ctx).Warn("cannot write the memo", "error", err)
+	}
+	q.publish(ctx, q.controls.Control)
+}
+
+// releaseTurn releases the run's turn, and returns when the server has the message: a
+// message that a workflow has not sent when it ends is lost. A run that still waits
+// uses the activity with which it has requested its turn: thousands may be cancelled at
+// once, where only so many have a turn.
+func (q *turns) releaseTurn(ctx workflow.Context) {
+	if q.Ticket != nil && q.Ticket.State != queue.Skipped {
+		leaveQueue(ctx, q.Ticket, q.member(ctx))
+	}
+}
+
+// leaveQueue has a run, or a visit of one, leave the queue of a ticket.
+func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	request := queue.Request{Member: member, Leave: true}
+	queued := ticket.Waits()
+	var err error
+	if !queued {
+		err = gate.Signal(ctx, ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
+	}
+	if err != nil || queued {
+		to := gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "leaves the queue of "+source.Cut(ticket.Name.Describe(), protocol.MaxText))
+		to.Tries = mostReleases
+		err = sendToQueue(ctx, ticket, to, request)
+	}
+	if err != nil {
+		gate.Logger(ctx).Warn("cannot leave a queue; the slot becomes free when the queue has checked", "queue", ticket.Queue, "error", err)
+	}
+}

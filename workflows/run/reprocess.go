@@ -1,0 +1,41 @@
+package run
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows/protocol"
+)
+
+// reprocess runs iterations of another run that failed or were cancelled, loop
+// by loop, under that run's keys: what it has written is not written twice. Nothing before or
+// after the loops runs. A loop that fails does not keep the others from
+// running.
+func (r *run) reprocess(ctx, branches workflow.Context) (*protocol.Result, error) {
+	loops := r.input.Reprocess.Loops
+	for r.Reprocessed < len(loops) && branches.Err() == nil {
+		if next := r.renew(ctx); next != nil {
+			return nil, next
+		}
+		again := loops[r.Reprocessed]
+		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
+		done := r.step(branches, interpreter.Start{Step: r.book.Step(again.Step), Visit: again.Visit, Args: again.Args.Data})
+		r.keepLoop(ctx, done)
+		r.Reprocessed++
+	}
+	return r.finish(ctx)
+}
+
+// keepLoop records how a loop of a reprocess ended.
+func (r *run) keepLoop(ctx workflow.Context, done ended) {
+	r.Last = done.result.Data
+	r.addWarnings(done)
+	r.warnAbsent("step "+done.start.Step.Name, interpreter.AbsentAtEnd(done.start.Step, done.result))
+	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.isStrict(done.record)
+	switch done.record.Status {
+	case interpreter.Failed, interpreter.Cancelled:
+		if r.Failure == nil && ctx.Err() == nil {
+			r.Failure = done.result.Error
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/control"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// steering is the part of a run that takes commands of people.
+type steering struct {
+	*frame
+	*visits
+	turns   turnControl
+	routing *interpreter.Routing
+	// paused notifies others of a pause, describe shows the status of the run after a change, and publish publishes it.
+	paused   func(workflow.Context, protocol.CommandInput)
+	describe func(workflow.Context)
+	publish  func(workflow.Context, interpreter.Control)
+}
+
+// turnControl is what people may do about the turns of a run.
+type turnControl interface {
+	// waits reports whether the run waits for its turn, and requestAgain has it request that again.
+	waits() bool
+	requestAgain()
+	// waitingVisits is how many of the visits that a command means wait for the state of their step, and settle ends their waits.
+	waitingVisits(command protocol.CommandInput) int
+	settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int)
+}
+
+// serveUpdates sets the handlers of all updates of the run: commands of people, and answers.
+func (s *steering) serveUpdates(ctx workflow.Context) error {
+	for _, update := range []struct {
+		name  string
+		check func(protocol.CommandInput) error
+		do    func(workflow.Context, protocol.CommandInput) (protocol.CommandResult, error)
+	}{
+		{protocol.PauseUpdate, s.checkPause, s.pause},
+		{protocol.ResumeUpdate, s.checkResume, s.resume},
+		{protocol.RetryNowUpdate, s.checkRetryNow, s.retryNow},
+		{protocol.SkipUpdate, s.checkSkip, s.skip},
+		{protocol.SetUpdate, s.checkSet, s.set},
+	} {
+		check := func(command protocol.CommandInput) error {
+			return cmp.Or(s.checkRoom(update.name, command), update.check(command))
+		}
+		if err := control.OnUpdate(ctx, s.controls, &s.controls.Commands, update.name, check, update.do); err != nil {
+			return err
+		}
+	}
+	return s.controls.ServeAnswers(ctx)
+}
+
+// mostCommands is how many commands and answers a history of a run accepts before it
+// refuses commands, which it does until it has continued as new. A pause and a resume
+// of the whole run are refused after mostUrgent.
+const (
+	mostCommands = 2 * gate.ManyUpdates
+	mostUrgent   = 3 * gate.ManyUpdates
+)
+
+// checkRoom refuses a command for which the run's history has no room. A run continues as
+// new between its steps only, and Temporal would refuse all commands at some point.
+func (s *steering) checkRoom(update string, command protocol.CommandInput) error {
+	most, urgent := mostCommands, "the whole run can still be paused, resumed and cancelled"
+	if command.Step == "" && (update == protocol.PauseUpdate || update == protocol.ResumeUpdate) {
+		most, urgent = mostUrgent, "it can still be cancelled"
+	}
+	if s.controls.Updates < most {
+		return nil
+	}
+	return fmt.Errorf("the run has accepted %d commands and answers since it last continued as new, which it does when %s has ended; until then, %s",
+		s.controls.Updates, cmp.Or(strings.Join(s.running(), " and "), "what is running"), urgent)
+}
+
+// commanded finds the step of a command, nil where it means the run.
+func (s *steering) commanded(command protocol.CommandInput) (*playbook.Step, error) {
+	if len(command.Reason) > protocol.MaxSaid || len(command.By) > protocol.MaxSaid {
+		return nil, fmt.Errorf("reason and by may have %d bytes each", protocol.MaxSaid)
+	}
+	if command.Step == "" {
+		if command.Index != nil {
+			return nil, errors.New("an index needs a step")
+		}
+		return nil, nil
+	}
+	step := s.book.Step(command.Step)
+	switch {
+	case step == nil:
+		return nil, fmt.Errorf("the playbook has no step %q; its steps are %s", command.Step, strings.Join(s.stepNames(), ", "))
+	case command.Index != nil && step.Loop == nil:
+		return nil, fmt.Errorf("step %s has no loop, so it has no iteration %d; omit the index", step.Name, *command.Index)
+	case command.Index != nil && *command.Index < 0:
+		return nil, fmt.Errorf("iterations are numbered from 0, so there is no iteration %d", *command.Index)
+	}
+	return step, nil
+}
+
+func (s *steering) stepNames() []string {
+	return lists.Map(s.book.Steps, func(step *playbook.Step) string { return step.Name })
+}
+
+func (s *steering) checkPause(command protocol.CommandInput) error {
+	step, err := s.commanded(command)
+	if err != nil || step == nil {
+		return err // a pause of all of it always has room
+	}
+	if step.Action == nil {
+		return fmt.Errorf("step %s does not call a tool, so it cannot be paused; pause the run, or a step that calls a tool", step.Name)
+	}
+	return cmp.Or(s.ahead(step), s.checkSize(command, protocol.CommandInput.Pauses))
+}
+
+// ahead refuses a step of which nothing is to come.
+func (s *steering) ahead(step *playbook.Step) error {
+	for _, record := range slices.Backward(s.records) {
+		if record.Step == step.Name && record.EndedAt.IsZero() {
+			return nil
+		}
+	}
+	if s.routing.Visits[step.Name] > 0 {
+		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(s.running(), ", "), "nothing"))
+	}
+	return nil
+}
+
+func (s *steering) checkResume(command protocol.CommandInput) error {
+	step, err := s.commanded(command)
+	switch {
+	case err != nil || step == nil:
+		return err
+	case s.controls.Paused:
+		return fmt.Errorf("the whole run is paused, not only step %s; resume the run", step.Name)
+	}
+	return nil
+}
+
+// checkRetryNow refuses where nothing waits, or where what waits is held anyway.
+func (s *steering) checkRetryNow(command protocol.CommandInput) error {
+	if err := s.checkSettle(command); err != nil {
+		return err
+	}
+	switch {
+	case s.controls.Paused:
+		return errors.New("the run is paused; resume it first")
+	case command.Step != "" && s.controls.IsPaused(command.Step):
+		return fmt.Errorf("step %s is paused; resume it first", command.Step)
+	}
+	return nil
+}
+
+func (s *steering) checkSkip(command protocol.CommandInput) error {
+	if command.Step == "" {
+		return errors.New("name the step: it will fail")
+	}
+	return s.checkSettle(command)
+}
+
+// checkSettle refuses where nothing waits. Only a loop knows which of its iterations
+// wait.
+func (s *steering) checkSettle(command protocol.CommandInput) error {
+	step, err := s.commanded(command)
+	if err != nil {
+		return err
+	}
+	settlement := protocol.ItemSettlement{Step: command.Step, Index: command.Index}
+	for _, wait := range s.controls.Waits { // also the moves of a step that has ended
+		if settlement.Means(wait.Step, wait.Index) {
+			return nil
+		}
+	}
+	if step != nil {
+		if !slices.Contains(s.running(), step.Name) {
+			return fmt.Errorf("step %s is not running, so it is not waiting; running: %s",
+				step.Name, cmp.Or(strings.Join(s.running(), ", "), "nothing"))
+		}
+		if err := s.checkIndex(step, command.Index); err != nil {
+			return err
+		}
+	}
+	if step == nil && s.turns.waits() || s.turns.waitingVisits(command) > 0 {
+		return nil
+	}
+	if len(s.controls.Children) > 0 && (step == nil || step.Loop != nil || s.isInChild(step)) {
+		return nil
+	}
+	return fmt.Errorf("nothing waits: %s", s.doing(step))
+}
+
+// checkIndex refuses an iteration that the loop of a step does not have.
+func (s *steering) checkIndex(step *playbook.Step, index *int) error {
+	if index == nil {
+		return nil
+	}
+	for _, record := range slices.Backward(s.records) {
+		if record.Step == step.Name && record.Loop != nil && s.input.Reprocess == nil && *index >= record.Loop.Stats.Total {
+			return fmt.Errorf("step %s has %d iterations, 0 to %d, and no iteration %d",
+				step.Name, record.Loop.Stats.Total, record.Loop.Stats.Total-1, *index)
+		}
+	}
+	return nil
+}
+
+// doing says what a step is doing that does not wait, or all of them.
+func (s *steering) doing(step *playbook.Step) string {
+	for _, record := range s.records {
+		if call := s.live[record]; call != nil && (step == nil || record.Step == step.Name) {
+			if call.View().AwaitedDetails() != nil {
+				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, gate.AnswerCommand(s.id, record.Step, nil, call.View().AwaitedDetails()))
+			}
+			return fmt.Sprintf("attempt %d of step %s is running", call.View().Attempt, record.Step)
+		}
+	}
+	return "no attempt is due"
+}
+
+func (s *steering) checkSet(command protocol.CommandInput) error {
+	step, err := s.commanded(command)
+	switch {
+	case err != nil:
+		return err
+	case step == nil || command.Index != nil:
+		return errors.New("name the step that the setting is for")
+	case command.Tuning == nil || *command.Tuning == (interpreter.Tuning{}):
+		return errors.New("the command sets nothing; it can set max_concurrency and rate")
+	case step.Action == nil:
+		return fmt.Errorf("step %s does not call a tool, so there is nothing to set", step.Name)
+	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
+		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
+	}
+	if s.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
+		return fmt.Errorf("step %s runs another playbook, whose steps have their own limits; set their rate limits in that run", step.Name)
+	}
+	return cmp.Or(command.Tuning.Check(), s.ahead(step), s.checkSize(command, protocol.CommandInput.Tunes))
+}
+
+func (s *steering) pause(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	result, err := s.change(ctx, command, false, protocol.CommandInput.Pauses)
+	if err == nil && result.Changed {
+		s.paused(ctx, command)
+	}
+	return result, err
+}
+
+func (s *steering) resume(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.change(ctx, command, true, protocol.CommandInput.Resumes)
+}
+
+func (s *steering) set(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.change(ctx, command, false, protocol.CommandInput.Tunes)
+}
+
+// changed is the control of the run after a command; false where that is nothing new.
+func (s *steering) changed(
+	command protocol.CommandInput, at time.Time, changes func(protocol.CommandInput, *interpreter.Control) bool,
+) (control interpreter.Control, changed bool) {
+	control = s.controls.Control
+	if changed = changes(command, &control); changed {
+		control.Record(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
+	}
+	return control, changed
+}
+
+// checkSize refuses a command with which the run would keep too much of them.
+func (s *steering) checkSize(command protocol.CommandInput, changes func(protocol.CommandInput, *interpreter.Control) bool) error {
+	control, changed := s.changed(command, s.Run.StartedAt, changes)
+	if !changed {
+		return nil
+	}
+	return control.CheckSize()
+}
+
+// change changes the control of the run: it is written where attempts see it, and
+// passed on to the workflows that have to act.
+func (s *steering) change(
+	ctx workflow.Context, command protocol.CommandInput, resumes bool, changes func(protocol.CommandInput, *interpreter.Control) bool,
+) (protocol.CommandResult, error) {
+	control, changed := s.changed(command, workflow.Now(ctx), changes)
+	if !changed {
+		return protocol.CommandResult{Control: control}, nil
+	}
+	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
+		return protocol.CommandResult{}, fmt.Errorf("write the memo: %w", err)
+	}
+	s.publish(ctx, control)
+	_, signalled := s.controls.Apply(ctx, protocol.Steering{Control: control, Resumes: resumes})
+	s.describe(ctx)
+	return protocol.CommandResult{Changed: true, Control: control, Signalled: signalled}, nil
+}
+
+func (s *steering) retryNow(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	if command.Step == "" && s.turns.waits() { // for its turn, and no step has begun
+		s.turns.requestAgain()
+		return protocol.CommandResult{Changed: true, Control: s.controls.Control, Ended: 1}, nil
+	}
+	return s.settle(ctx, command, false)
+}
+
+func (s *steering) skip(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
+	return s.settle(ctx, command, true)
+}
+
+// settle ends waits: the items are tried again now, or skipped.
+func (s *steering) settle(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
+	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
+	turns := s.turns.settle(command, settlement)
+	ended, signalled := s.controls.Apply(ctx, protocol.Steering{Control: s.controls.Control, Settle: &protocol.ItemSettlement{
+		Step: command.Step, Index: command.Index, Settlement: settlement,
+	}})
+	ended += turns
+	return protocol.CommandResult{Changed: ended > 0 || signalled, Control: s.controls.Control, Ended: ended, Signalled: signalled}, nil
+}
+
+// actsOnStep is what the loop or the call of a step is signalled: all that changes the
+// run, and decisions about that step.
+func actsOnStep(name string) func(protocol.Steering) bool {
+	return func(steering protocol.Steering) bool {
+		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name
+	}
+}

@@ -1,0 +1,342 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/loop"
+	"reprise/workflows/protocol"
+)
+
+// step runs one visit of a step to its end.
+func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
+	r.controls.AwaitAnswers(ctx)
+	step := start.Step
+	record := &protocol.StepRecord{
+		Step: step.Name, Visit: start.Visit, CallStatus: interpreter.CallStatus{Status: interpreter.Running}, StartedAt: workflow.Now(ctx),
+	}
+	r.records = append(r.records, record)
+	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
+		rehearsal.StepBegan(r.book, *record)
+	}
+	r.status.describe(ctx)
+	scope := r.scope()
+	if start.Args != nil {
+		scope = scope.With(map[string]any{"args": start.Args})
+	}
+	done := ended{start: start, record: record}
+	r.warnAbsent("step "+step.Name, interpreter.AbsentAtStart(r.book, step, r.Data))
+	args, err := request.StepArgs(step, start.Args, scope, gate.ExpressionBudget(ctx))
+	switch {
+	case err != nil:
+		done.result = interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
+	case step.Action == nil:
+		now := workflow.Now(ctx)
+		done.result = interpreter.CallResult{
+			Status: interpreter.StatusSuccess, Meta: interpreter.CallMeta{StartedAt: now, EndedAt: now},
+		}
+	case step.Loop != nil:
+		done.result = r.turns.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
+	default:
+		done.result = r.turns.withState(ctx, start, record, func() interpreter.CallResult { return r.call(ctx, start, record) })
+	}
+	done.args = args
+	if !done.result.Failed() {
+		r.moves.keep(step.Name, done.result.Meta.Incremental)
+	}
+	if record.From == "" { // else the earlier run has sent its notices
+		r.notices.notifyExhausted(ctx, done)
+		r.notices.notifyStep(ctx, done)
+	}
+	r.close(ctx, record, done.result)
+	return done
+}
+
+// call runs a step without a loop; its sink belongs to the call.
+func (r *run) call(ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord) interpreter.CallResult {
+	task := r.task(start)
+	call := loop.ResumeCall(ctx, r.book, start.Step, task, call.Snapshot{})
+	if result := r.earlier.earlierResult(record, func(at time.Time) string { return r.earlier.print(task, call, at) }); result != nil {
+		return *result
+	}
+	if missing := r.checkSinks(ctx, call.Config(), record); missing != nil {
+		return *missing
+	}
+	r.earlier.continues(ctx, record, task, call)
+	result := r.makeCall(ctx, record, task, call)
+	if call.View().Stopped {
+		r.stopped[record] = call
+	}
+	r.earlier.keepStep(start.Step, record, r.earlier.print(task, call, result.Meta.StartedAt), result)
+	return result
+}
+
+// checkSinks fails a step before it begins whose sink at its end has a connection that no attempt would
+// find missing. Each connection is looked for once in a run.
+func (r *run) checkSinks(ctx workflow.Context, config *call.Config, record *protocol.StepRecord) *interpreter.CallResult {
+	if r.Sinks == nil { // nothing was looked for when the run began
+		return nil
+	}
+	unknown := lists.Filter(config.LateConnections(workflow.Now(ctx)), func(sink interpreter.SinkConnection) bool {
+		return !slices.Contains(r.Sinks.Names, sink.Auth)
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	to := gate.ToLocal(interpreter.SinksActivity, checkTimeout, "looks for connections of "+config.Step.Name)
+	checked, err := gate.Send[interpreter.SinkCheck](ctx, to, unknown, "the connections of sinks")
+	if err != nil {
+		checked.Missing = protocol.AttemptError(err)
+	}
+	if checked.Missing == nil {
+		r.Sinks.Names = append(r.Sinks.Names, checked.Names...)
+		return nil
+	}
+	return &interpreter.CallResult{
+		Status: interpreter.StatusError, Error: checked.Missing,
+		Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
+	}
+}
+
+// makeCall runs the call of a step to its end.
+func (r *run) makeCall(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) interpreter.CallResult {
+	r.live[record] = call
+	defer delete(r.live, record)
+	renewal := drive.Renewal{After: drive.ChildAfter, Began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
+	d := &drive.Driver{
+		Call: call, Waiting: r.waiter(ctx, record), Host: &drive.ActivityHost{Task: task}, Plays: r.plays(ctx, record),
+		Renews: func() bool { return renewal.Due(ctx, call) },
+	}
+	snapshot := d.Run(ctx)
+	if snapshot == nil {
+		return *call.Result()
+	}
+	d.CloseAnswers()
+	record.Call = protocol.ChildID(task, "")
+	r.status.describe(ctx)
+	return r.callInChild(ctx, task, *snapshot, call, d.Allowance.Unused())
+}
+
+// task is what the calls of a step need, wherever they are hosted.
+func (r *run) task(start interpreter.Start) protocol.Task {
+	task := protocol.Task{
+		Name: r.input.Name, Source: r.input.Source, Hash: protocol.ShortHash(r.book), Run: r.Run, Step: start.Step.Name, Visit: start.Visit,
+		Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(start.Step)), Args: expression.Of(start.Args),
+		Limits: r.Limits, Nesting: r.nesting(start.Step),
+	}
+	if r.Run.WorkflowID != r.id {
+		task.ID, task.StartedAt = r.id, r.startedAt()
+	}
+	return task
+}
+
+// plays shows the run of another playbook in the step's record.
+func (r *run) plays(ctx workflow.Context, record *protocol.StepRecord) func(string) {
+	return func(child string) {
+		record.Child = child
+		r.status.describe(ctx)
+	}
+}
+
+// waiter shows a wait in the step's record.
+func (r *run) waiter(ctx workflow.Context, record *protocol.StepRecord) drive.WaitRecorder {
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
+		record.Await(wait, until, call.View().Last)
+		r.status.describe(ctx)
+		if news, waits := drive.WaitsForPeople(call, wait, record.Visit); waits {
+			r.notices.notify(ctx, news, protocol.FailedWith(news.Error))
+		}
+	}
+}
+
+// loop runs a step's loop in a child workflow, then the sink on the step with
+// the aggregate.
+func (r *run) loop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *protocol.StepRecord,
+) interpreter.CallResult {
+	step := start.Step
+	input, err := r.loopInput(ctx, start, scope)
+	if err != nil {
+		return interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
+	}
+	print := ""
+	if r.input.Called != nil {
+		print = input.Task.LoopPrint(r.book, step, input.Elements)
+	}
+	if result := r.earlier.earlierResult(record, func(time.Time) string { return print }); result != nil {
+		return *result
+	}
+	if missing := r.checkSinks(ctx, input.Task.Call(r.book, step, call.Snapshot{}, nil).Config(), record); missing != nil {
+		return *missing
+	}
+	result := r.makeLoop(ctx, start, scope, args, record, input)
+	r.earlier.keepStep(step, record, print, result)
+	return result
+}
+
+// makeLoop runs the loop of a step, and its sink.
+func (r *run) makeLoop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *protocol.StepRecord, input protocol.LoopInput,
+) interpreter.CallResult {
+	step := start.Step
+	aggregate, failure := r.continueLoop(ctx, step, input, record)
+	if failure != nil {
+		return interpreter.CallResult{
+			Status: interpreter.StatusError, Error: failure,
+			Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
+		}
+	}
+	record.Loop.Stats, record.Loop.Errors = aggregate.Stats, aggregate.Errors
+	r.countCancelled(ctx, record)
+	r.status.publishDeadLetters(ctx, aggregate.Stats.Failed)
+	result := aggregate.CallResult(step, record.StartedAt, workflow.Now(ctx))
+	if ctx.Err() != nil {
+		result.Status = interpreter.StatusError
+		result.Error = &interpreter.ErrorObject{
+			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "step " + step.Name + ": cancelled",
+		}
+		return result
+	}
+	result = r.publishLoop(ctx, start, scope, aggregate, result, record)
+	return r.stepSink(ctx, start, scope, args, result, record, aggregate.ReadAll())
+}
+
+// publishLoop publishes what the iterations of a loop have staged, where all was read.
+func (r *run) publishLoop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, aggregate *interpreter.LoopResult,
+	result interpreter.CallResult, record *protocol.StepRecord,
+) interpreter.CallResult {
+	for _, to := range r.book.StagingSinks(start.Step) {
+		if !aggregate.ReadAll() || result.Failed() {
+			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, to))
+			continue
+		}
+		result = r.publishStaged(ctx, start, scope, to, result, record)
+	}
+	return result
+}
+
+// publishStaged publishes what was staged for a sink.
+func (r *run) publishStaged(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, to *playbook.Sink, result interpreter.CallResult, record *protocol.StepRecord,
+) interpreter.CallResult {
+	machine := call.NewPublish(call.Config{
+		Source: request.Source{Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Scope: scope},
+		Limits: r.Limits,
+		Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, to.Place)),
+	}, to)
+	written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+	result.Meta.EndedAt = workflow.Now(ctx)
+	return sink.AddWritten(result, to, written)
+}
+
+// loopInput is what the loop of a step runs over: its collection, or in a
+// reprocess the elements chosen from it.
+func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (protocol.LoopInput, error) {
+	input := protocol.LoopInput{Task: r.task(start), Control: r.controls.Of(start.Step.Name)}
+	if r.input.Reprocess != nil {
+		again := r.input.Reprocess.Loops[r.Reprocessed]
+		input.Elements, input.Chosen = again.Elements, &again.Subset
+		return input, nil
+	}
+	budget := gate.ExpressionBudget(ctx)
+	elements, err := interpreter.Collection(start.Step.Loop, scope, budget)
+	r.warnOf("step "+start.Step.Name, budget)
+	if err != nil {
+		return input, err
+	}
+	input.Elements = lists.Map(elements, expression.Of)
+	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
+		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
+		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
+	}
+	return input, nil
+}
+
+func (r *run) runLoop(
+	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
+) (*interpreter.LoopResult, *interpreter.ErrorObject) {
+	task, elements := input.Task, input.Elements
+	record.Loop = &protocol.LoopRecord{WorkflowID: protocol.ChildID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
+	r.status.describe(ctx)
+	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
+	to := gate.ToChild(protocol.LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name))
+	to.Details = protocol.DescribeChild(r.book, task)
+	result, err := gate.Send[interpreter.LoopResult](ctx, to, input,
+		"the collection of step "+step.Name+" with what its expressions name")
+	switch {
+	case err == nil:
+		return &result, nil
+	case protocol.IsCancelled(err): // and none of it has reported its progress
+		return interpreter.NewLoopResult(len(elements)), nil
+	}
+	failure := protocol.ChildError(err)
+	if _, ours := protocol.UnsentError(err); ours { // nothing has begun
+		return nil, failure
+	}
+	broken := interpreter.NewLoopResult(len(elements))
+	if step.Loop.StatsOnly {
+		broken.DropResults()
+	}
+	l := &loop.Loop{Input: input, Shard: protocol.Shard{Size: len(elements)}, Result: broken}
+	l.EndedIn(ctx, record.Loop.WorkflowID, failure)
+	broken.Shrink(step.Name, gate.PayloadCap(ctx))
+	return broken, nil
+}
+
+// stepSink writes the aggregate of a loop, whatever its status.
+func (r *run) stepSink(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any,
+	result interpreter.CallResult, record *protocol.StepRecord, readAll bool,
+) interpreter.CallResult {
+	step := start.Step
+	if step.Sink == nil {
+		return result
+	}
+	machine := call.NewLoopSink(call.Config{
+		Source: request.Source{
+			Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Scope: interpreter.EndScope(scope, args, result),
+		},
+		Limits: r.Limits,
+		Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
+	}, step.Sink, result.Data.Data).Watch(gate.CallObserver(ctx))
+	written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+	result.Meta.EndedAt = workflow.Now(ctx)
+	result = sink.AddWritten(result, step.Sink, written)
+	if envelope := interpreter.EnvelopeInSink(r.book, step.Sink, result.Data.Data, false); envelope != "" {
+		result.Warnings = append(result.Warnings, "step "+step.Name+": "+envelope)
+	}
+	switch {
+	case !r.book.Stages(step.Sink):
+		return result
+	case !readAll || result.Failed():
+		result.Warnings = append(result.Warnings, sink.Unpublished(r.book, step.Sink))
+		return result
+	}
+	return r.publishStaged(ctx, start, scope, step.Sink, result, record)
+}
+
+// close fills in the record of a step that has ended.
+func (r *run) close(ctx workflow.Context, record *protocol.StepRecord, result interpreter.CallResult) {
+	child := record.Child
+	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()
+	record.Child, record.Incremental, record.Rows = child, result.Meta.Incremental.Record(), result.Meta.Rows
+	r.status.addRows(ctx, record.Rows)
+	r.countStep(ctx, record)
+	if moved := result.Meta.Incremental; moved != nil && moved.Moved {
+		r.markWatermark(ctx, record.Step, moved.Type, moved.Watermark)
+	}
+	r.status.describe(ctx)
+}

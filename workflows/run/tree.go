@@ -1,0 +1,24 @@
+package run
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/workflows/drive"
+)
+
+// watchCancel has all child runs, of any depth, cancelled at once when the run is:
+// level by level the cancel would wait for what the runs between have to do, and they
+// would start others meanwhile.
+func (r *run) watchCancel(ctx, branches workflow.Context) {
+	if len(r.book.Callers()) == 0 {
+		return
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(disconnected, func(ctx workflow.Context) {
+		branches.Done().Receive(ctx, nil)
+		if len(r.controls.Parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
+			drive.CancelTree(ctx, interpreter.CancelTree{Tree: r.tree(), Run: r.id})
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"slices"
+
+	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/workflows/protocol"
+)
+
+// visits are those of steps that have begun, in that order.
+type visits struct {
+	records []*protocol.StepRecord
+	live    map[*protocol.StepRecord]*call.Call // of the steps that make a call
+	stopped map[*protocol.StepRecord]*call.Call // of those whose calls were cancelled
+}
+
+// load continues with the visits of the history before.
+func (v *visits) load(records []protocol.StepRecord) {
+	v.live, v.stopped = map[*protocol.StepRecord]*call.Call{}, map[*protocol.StepRecord]*call.Call{}
+	for i := range records {
+		v.records = append(v.records, &records[i])
+	}
+}
+
+func (v *visits) snapshot() []protocol.StepRecord {
+	return lists.Map(v.records, func(record *protocol.StepRecord) protocol.StepRecord { return *record })
+}
+
+// running are the names of the steps that have begun and not ended.
+func (v *visits) running() []string {
+	var names []string
+	for _, record := range v.records {
+		if record.EndedAt.IsZero() && !slices.Contains(names, record.Step) {
+			names = append(names, record.Step)
+		}
+	}
+	return names
+}
+
+// isInChild reports whether the call of a step continues in a child workflow.
+func (v *visits) isInChild(step *playbook.Step) bool {
+	return slices.ContainsFunc(v.records, func(record *protocol.StepRecord) bool {
+		return record.Step == step.Name && record.Call != "" && record.EndedAt.IsZero()
+	})
+}
+
+// callOf is the call of a visit that is made here, or was stopped; nil for none.
+func (v *visits) callOf(record *protocol.StepRecord) *call.Call {
+	if call := v.live[record]; call != nil {
+		return call
+	}
+	return v.stopped[record]
+}
+
+// childOf is the workflow ID of the child in which a visit continues, "" for none.
+func (v *visits) childOf(record *protocol.StepRecord) string {
+	switch {
+	case record.Loop != nil:
+		return record.Loop.WorkflowID
+	case record.Call != "":
+		return record.Call
+	}
+	return record.Child
+}
