@@ -41,7 +41,7 @@ type FunctionDoc struct {
 }
 
 // functions holds every callable by its canonical name.
-var functions = table(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions,
+var functions = table(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions, rowFunctions,
 	numberFunctions, timeFunctions, calendarFunctions, jsonFunctions)
 
 // table has functions by their names. Two of one name are a mistake of the program, which does not start with them.
@@ -122,9 +122,29 @@ var refused = map[string]string{
 	"range":      "write 0..n-1; both ends are included",
 	"random":     "an expression must give the same result on every replay; use a tool for random values",
 	"lookup":     "write the name itself, or x[key] for a computed key",
+	"batch":      "write chunk(xs, n)",
+	"combine":    "write merge(a, b)",
+	"json_query": `write pluck(x, "items.*.id")`,
+	"strptime":   `write date(text, "02.01.2006")`,
+
+	// of Airbyte's low-code connectors
+	"now_utc":                  "write now(), or format_time(now(), \"2006-01-02\") for another form",
+	"today_utc":                "write format_time(now(), \"2006-01-02\"), or start_of(now(), \"day\") for a time",
+	"today_with_timezone":      `write format_time(now(), "2006-01-02", "Europe/Berlin")`,
+	"day_delta":                `write add_time(now(), "-1d"); format_time(t, "2006-01-02") gives it another form`,
+	"format_datetime":          `write format_time(t, "2006-01-02"); a layout shows how 2006-01-02 15:04:05 is written`,
+	"str_to_datetime":          `times are text; write date(text), or date(text, "02.01.2006") with the layout of the text`,
+	"timestamp":                "write unix(t)",
+	"camel_case_to_snake_case": "write snake_case(text)",
+	"sanitize_url":             "the params of an http step and the values in its url are encoded automatically",
+	"generate_uuid":            "an expression must give the same result on every replay; operation_key is unique for each request",
+	"base64encode":             "write toBase64(text)",
+	"base64decode":             "write fromBase64(text)",
+	"regex_search":             `write text matches "^a+$" for a condition, or split(text, separator)[0] for a part`,
+	"MinMaxDatetime":           "write latest(a, b) or earliest(a, b)",
 
 	// of Airflow, n8n and SQL
-	"strftime":   `write format_time(t, "2006-01-02")`,
+	"strftime":   `write format_time(t, "2006-01-02"), or unix(t) for %s`,
 	"date_trunc": `write start_of(t, "day")`,
 	"trunc":      `write start_of(t, "day"), or floor(x) of a number`,
 	"timedelta":  `write add_time(t, "-1d")`,
@@ -134,6 +154,13 @@ var refused = map[string]string{
 	"date_range": `write time_range(from, to, "1d")`,
 	"formatDate": `write format_time(t, "2006-01-02")`,
 	"today":      `write start_of(now(), "day")`,
+	"utcnow":     "write now()",
+	"datetime":   "times are text; write now(), or date(text) for a time in another form",
+	"jmespath":   `write pluck(x, "items.*.id")`,
+	"assign":     "write merge(a, b)",
+	"without":    `write omit(map, ["name"]), or filter(xs, # != value)`,
+	"greatest":   "write max(a, b), or latest(a, b) of times",
+	"least":      "write min(a, b), or earliest(a, b) of times",
 
 	// of expr
 	"timezone":   "times are in UTC; format_time(t, layout, zone) shows them in a zone, and add_time and start_of count in one",

@@ -149,7 +149,12 @@ func layoutProblem(layout string) error {
 	switch {
 	case len(layout) > mostTimeText:
 		return fmt.Errorf("a layout has at most %d characters", mostTimeText)
-	case one.Format(layout) == other.Format(layout), strings.Contains(layout, "%"), strings.Contains(layout, "YYYY"):
+	case strings.Contains(layout, "%"):
+		if known, ok := LayoutOfStrftime(layout); ok {
+			return fmt.Errorf("the layout %q is one of strftime; write %q", shortText(layout), known)
+		}
+		fallthrough
+	case one.Format(layout) == other.Format(layout), strings.Contains(layout, "YYYY"):
 		return fmt.Errorf(`the layout %q shows no time; write it with the parts of 2006-01-02T15:04:05, such as "2006-01-02" or "02.01.2006 15:04"`, shortText(layout))
 	}
 	return nil

@@ -37,6 +37,10 @@ var listFunctions = []function{
 		doc: "The elements, with nested lists replaced by their elements at every depth.", call: callFlatten,
 	},
 	{
+		name: "chunk", min: 2, max: 2, signature: "chunk(xs, n)",
+		doc: "The elements in lists of n; the last list has what is left.", call: callChunk,
+	},
+	{
 		name: "sort", min: 1, max: 2, signature: `sort(xs[, "desc"])`,
 		doc: "The elements in ascending order: numbers, strings or booleans, nil first. Equal elements keep their order.", call: callSort,
 	},
@@ -177,6 +181,31 @@ func flattened(b *Budget, out, list []any, depth int) ([]any, error) {
 		if out, err = flattened(b, out, inner, depth+1); err != nil {
 			return nil, err
 		}
+	}
+	return out, nil
+}
+
+func callChunk(b *Budget, args []any) (any, error) {
+	list, err := opList(b, args[0], "chunk")
+	if err != nil {
+		return nil, err
+	}
+	n, err := whole("chunk", "the number of elements", args, 1)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, argumentError("chunk", "a number of elements of at least 1", args[1])
+	}
+	n = min(n, max(len(list), 1))
+	count := (len(list) + n - 1) / n
+	if err := b.list(count); err != nil {
+		return nil, err
+	}
+	out := make([]any, count)
+	for i := range out {
+		from, to := i*n, min((i+1)*n, len(list))
+		out[i] = list[from:to:to]
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"reprise/interpreter/lists"
@@ -27,6 +28,12 @@ var textFunctions = []function{
 	{
 		name: "upper", min: 1, max: 1, signature: "upper(text)",
 		doc: "The text in upper case.", call: onText(recased(strings.ToUpper)),
+	},
+	{
+		name: "snake_case", min: 1, max: 1, signature: "snake_case(text)",
+		doc: "The text as a name in snake case: orderID and Order-Id become order_id, HTTPServer http_server. " +
+			"Letters, digits and _ stay; whatever else separates words becomes one _.",
+		call: onText(callSnakeCase),
 	},
 	{
 		name: "trim", min: 1, max: 2, signature: "trim(text[, characters])",
@@ -107,6 +114,36 @@ func recased(convert func(string) string) func(*Budget, []string, []any) (any, e
 		}
 		return convert(s[0]), nil
 	}
+}
+
+func callSnakeCase(b *Budget, s []string, _ []any) (any, error) {
+	if err := b.charge(len(s[0])/indexPerStep+1, len(s[0])*5/2); err != nil { // an _ for each letter at most, which may be longer in lower case
+		return nil, err
+	}
+	return snakeCase([]rune(s[0])), nil
+}
+
+// snakeCase begins a word where a letter in upper case follows another or a digit, and with the last of several of
+// which the next is in lower case.
+func snakeCase(text []rune) string {
+	var out strings.Builder
+	separated, last := false, rune(0)
+	for i, r := range text {
+		isWord := r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+		if !isWord {
+			separated = out.Len() > 0
+			continue
+		}
+		begins := unicode.IsUpper(r) && i > 0 &&
+			(unicode.IsLower(text[i-1]) || unicode.IsDigit(text[i-1]) ||
+				unicode.IsUpper(text[i-1]) && i+1 < len(text) && unicode.IsLower(text[i+1]))
+		if (separated || begins) && last != '_' && r != '_' {
+			out.WriteByte('_')
+		}
+		separated, last = false, unicode.ToLower(r)
+		out.WriteRune(last)
+	}
+	return out.String()
 }
 
 func callTrim(b *Budget, s []string, args []any) (any, error) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,6 +26,16 @@ var timeFunctions = []function{
 	{
 		name: "unix", min: 1, max: 1, signature: "unix(time)",
 		doc: "The seconds from 1970 to a time that date can read.", call: callUnix,
+	},
+	{
+		name: "latest", min: 1, max: -1, signature: "latest(time, …)",
+		doc: "The latest of times that date can read, or of lists of them, in the form it has. Times are compared as instants, " +
+			"whatever their form; of equal ones it is the first.",
+		call: extremeTime("latest", 1),
+	},
+	{
+		name: "earliest", min: 1, max: -1, signature: "earliest(time, …)",
+		doc: "The earliest of times, as latest compares them.", call: extremeTime("earliest", -1),
 	},
 	{
 		name: "duration", min: 1, max: 1, signature: "duration(text)",
@@ -72,6 +84,33 @@ func callUnix(b *Budget, args []any) (any, error) {
 	}
 	fraction := float64(t.Nanosecond()) / 1e9
 	return fromFloat(float64(t.Unix()) + fraction)
+}
+
+func extremeTime(name string, direction int) func(*Budget, []any) (any, error) {
+	return func(b *Budget, args []any) (any, error) {
+		if missing := slices.Index(args, nil); missing >= 0 {
+			return nil, fmt.Errorf("%s cannot use nil, which is its argument %d; if a time may be missing, give it a value with default(…)", name, missing+1)
+		}
+		list, err := gathered(b, name, args)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		var best any
+		var at time.Time
+		for _, v := range list {
+			if err := b.charge(1, 0); err != nil {
+				return nil, err
+			}
+			t, err := readTime(b, name, []any{v})
+			if err != nil {
+				return nil, err
+			}
+			if best == nil || direction*t.Compare(at) > 0 {
+				best, at = v, t
+			}
+		}
+		return best, nil
+	}
 }
 
 // readTime takes a time of text, with a layout if there is a second argument,
@@ -196,6 +235,9 @@ func readLayout(name, s string, layout any) (time.Time, error) {
 	}
 	t, err := time.ParseInLocation(form, s, time.UTC)
 	if err != nil {
+		if known, ok := LayoutOfStrftime(form); ok {
+			return time.Time{}, fmt.Errorf("%s: the layout %q is one of strftime; write %q", name, form, known)
+		}
 		return time.Time{}, fmt.Errorf("%s cannot read %s with the layout %q", name, describe(s), form)
 	}
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
@@ -219,11 +261,18 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	return fromFloat(d.Seconds())
 }
 
+// isoDuration is a duration of ISO 8601: its part before T, in which M is a month, and that behind it.
+var isoDuration = regexp.MustCompile(`^P((?:\d+[YMWD])*)(?:T((?:\d+[HMS])+))?$`)
+
 // durationProblem says what is wrong with the text of a duration.
 func durationProblem(text string) error {
 	text = strings.TrimSpace(text)
 	if _, err := time.ParseDuration(text); err == nil {
 		return nil
+	}
+	if iso := isoDuration.FindStringSubmatch(text); len(text) > len("P") && iso != nil {
+		amount := strings.ToLower(strings.ReplaceAll(iso[1], "M", "mo") + iso[2])
+		return fmt.Errorf("cannot read the string %q, which is ISO 8601; add it to a time with add_time(t, %q), or write a duration such as 90s or 24h", shortText(text), amount)
 	}
 	if _, err := readAmount(text); err == nil {
 		return fmt.Errorf("cannot read the string %q, because days, weeks, months and years differ in length; add it to a time with add_time(t, %q), or write hours: 24h", shortText(text), text)

@@ -38,7 +38,7 @@ func (p *parser) let() ast.Node {
 	switch {
 	case slices.Contains(p.lets, name.text):
 		p.report(name, codeSyntax, fmt.Sprintf("%q is already bound by an outer let; choose another name", name.text))
-	case functions[name.text] != nil || isConstant(name.text):
+	case isConstant(name.text):
 		p.report(name, codeSyntax, fmt.Sprintf("%q is reserved; choose another name", name.text))
 	}
 	if !p.accept("=") {

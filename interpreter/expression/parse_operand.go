@@ -171,7 +171,7 @@ var methodHints = map[string]string{
 	"xcom_push": "use the step's name for its result",
 	"first":     "write first(xs)",
 	"all":       "the whole result of a step is the step's name",
-	"strftime":  `write format_time(t, "2006-01-02")`,
+	"strftime":  `write format_time(t, "2006-01-02"), or unix(t) for %s`,
 	"isoformat": "times are already RFC 3339 text",
 }
 

@@ -52,20 +52,43 @@ func pathStep(v, key any) (any, bool) {
 // int. Names are separated by dots; [0] is an index and ["any text"] a name
 // with other characters in it.
 func ParsePath(path string) ([]any, error) {
-	var keys []any
+	keys, err := parseKeys(path, false)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a path such as data.items or data[0].id: %w", path, err)
+	}
+	return keys, nil
+}
+
+func parseKeys(path string, pattern bool) (keys []any, err error) {
 	rest := path
 	for rest != "" || len(keys) == 0 {
-		key, behind, err := pathKey(rest, len(keys) == 0)
+		key, behind, err := pathKey(rest, len(keys) == 0, pattern)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a path such as data.items or data[0].id: %w", path, err)
+			return nil, err
 		}
 		keys, rest = append(keys, key), behind
 	}
 	return keys, nil
 }
 
+// AllOf is the key of a pattern that stands for all elements of a list, or all values of a map by their keys.
+type AllOf struct{}
+
+// ParsePattern is ParsePath for a path in which .* and [*] stand for all elements; their keys are AllOf.
+// ["*"] is the member of that name.
+func ParsePattern(path string) ([]any, error) {
+	keys, err := parseKeys(path, true)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a path such as data.items or items[*].node: %w", path, err)
+	}
+	return keys, nil
+}
+
 // pathKey takes one key from the front of a path.
-func pathKey(path string, first bool) (key any, rest string, err error) {
+func pathKey(path string, first, pattern bool) (key any, rest string, err error) {
+	if rest, all := strings.CutPrefix(path, "[*]"); all && pattern {
+		return AllOf{}, rest, nil
+	}
 	if strings.HasPrefix(path, "[") {
 		return pathIndex(path)
 	}
@@ -85,6 +108,9 @@ func pathKey(path string, first bool) (key any, rest string, err error) {
 	name, rest := path[:end], path[end:]
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
 		return nil, "", fmt.Errorf("%q is allowed only in brackets and quotes", rest[:1])
+	}
+	if pattern && name == "*" {
+		return AllOf{}, rest, nil
 	}
 	if i, err := strconv.Atoi(name); err == nil && strconv.Itoa(i) == name {
 		return i, rest, nil

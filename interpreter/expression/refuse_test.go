@@ -3,6 +3,7 @@ package expression
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,7 +96,7 @@ func TestRefused(t *testing.T) {
 		{`let x = 1;`, 10, "syntax", `let needs a body: let x = …; …`},
 		{`let x 1; x`, 6, "syntax", `unexpected "1"; let is written let x = …; …`},
 		{`let x = 1; let x = 2; x`, 15, "syntax", `"x" is already bound by an outer let; choose another name`},
-		{`let len = 1; len`, 4, "syntax", `"len" is reserved; choose another name`},
+		{`let nil = 1; nil`, 4, "syntax", `"nil" is reserved; choose another name`},
 
 		// functions
 		{`lenght(a)`, 0, "unknown-function", `unknown function "lenght"; did you mean "length"?`},
@@ -211,5 +212,63 @@ func TestRefusedFunctions(t *testing.T) {
 
 		require.Equal(t, "unsupported", problems[0].Code, name)
 		require.Equal(t, `"`+name+`" is not a function here; `+hint, problems[0].Message)
+	}
+}
+
+// TestNamesOfOtherLanguages: what Airbyte's templates and Jinja call a function has a hint of what to write.
+func TestNamesOfOtherLanguages(t *testing.T) {
+	t.Parallel()
+
+	for source, want := range map[string]string{
+		`now_utc()`:                          `write now()`,
+		`now_utc().strftime("%Y-%m-%d")`:     `write format_time(t, "2006-01-02"), or unix(t) for %s`,
+		`now_utc().strftime("%s")`:           `write now()`,
+		`today_utc()`:                        `write format_time(now(), "2006-01-02")`,
+		`today_with_timezone("Europe/Rome")`: `write format_time(now(), "2006-01-02", "Europe/Berlin")`,
+		`day_delta(-1)`:                      `write add_time(now(), "-1d")`,
+		`format_datetime(x, "%Y")`:           `write format_time(t, "2006-01-02")`,
+		`str_to_datetime(x)`:                 `write date(text)`,
+		`timestamp(x)`:                       `write unix(t)`,
+		`duration("P1D")`:                    `add_time(t, "1d")`,
+		`duration("P1Y2M3DT4H5M6S")`:         `add_time(t, "1y2mo3d4h5m6s")`,
+		`xs | batch(10)`:                     `write chunk(xs, n)`,
+		`a | combine(b)`:                     `write merge(a, b)`,
+		`camel_case_to_snake_case(x)`:        `write snake_case(text)`,
+		`greatest(a, b)`:                     `latest(a, b)`,
+	} {
+		_, problems := Compile(source)
+		require.NotEmpty(t, problems, source)
+
+		var messages []string
+		for _, p := range problems {
+			messages = append(messages, p.Message)
+		}
+
+		require.Contains(t, strings.Join(messages, "\n"), want, source)
+	}
+}
+
+// TestLetMayHaveTheNameOfAFunction: a new function breaks no expression that has such a name.
+func TestLetMayHaveTheNameOfAFunction(t *testing.T) {
+	t.Parallel()
+
+	for source, want := range map[string]any{
+		`let merge = 1; merge + 1`:                                                   2,
+		`let len = [1, 2]; len(len)`:                                                 2,
+		`let latest = "2026-01-01"; latest | latest("2025-01-01")`:                   "2026-01-01",
+		`let filter = [1, 2]; filter(filter, # > 1)[0]`:                              2,
+		`let max = 5; map([1, 9], max(#, max))[0]`:                                   5,
+		`let text = "a"; text ~ text`:                                                "aa",
+		`let type = "x"; type is string`:                                             true,
+		`let count = 3; count(1..count, # > 1) + count`:                              5,
+		`let sum = 4; sum([sum, 1])`:                                                 5,
+		`let first = 1; let last = 2; {first: last, "sum": first + last}["sum"] + 0`: 3,
+	} {
+		program, problems := Compile(source)
+		require.Empty(t, problems, source)
+
+		got, err := program.Eval(MapScope{}, NewBudget(DecisionLimits, time.Unix(0, 0)))
+		require.NoError(t, err, source)
+		require.Equal(t, want, got, source)
 	}
 }
