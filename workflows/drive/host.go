@@ -44,10 +44,13 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	input.Parents = (&call.Nesting{Parents: controls.Parents}).Brief()
 	to := gate.ToTool(input.Activity(), limit, attemptSummary(input))
 	result, err := gate.Send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
-	if err != nil {
-		return interpreter.Outcome{Err: protocol.AttemptError(err)}
+	switch {
+	case err == nil:
+		return result.Outcome()
+	case ctx.Err() != nil && protocol.IsTimeout(err): // a cancelled activity whose worker is lost is not dispatched again
+		return interpreter.Outcome{Err: protocol.CancelledError()}
 	}
-	return result.Outcome()
+	return interpreter.Outcome{Err: protocol.AttemptError(err)}
 }
 
 // attemptSummary is what Temporal's UI shows beside the activity.

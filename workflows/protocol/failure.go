@@ -35,6 +35,12 @@ func IsCancelled(err error) bool {
 	return errors.As(err, &cancelled)
 }
 
+// IsTimeout reports whether err is a timeout of Temporal's, which says nothing about what an activity has done.
+func IsTimeout(err error) bool {
+	var timeout *temporal.TimeoutError
+	return errors.As(err, &timeout)
+}
+
 // UnsentError returns the error of gate.Send about an input that was too large to be sent; false for another error.
 func UnsentError(err error) (*interpreter.ErrorObject, bool) {
 	return errors.AsType[*interpreter.ErrorObject](err)

@@ -26,7 +26,11 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 	case event.GetActivityTaskCompletedEventAttributes() != nil:
 		payloads = event.GetActivityTaskCompletedEventAttributes().GetResult()
 	case event.GetActivityTaskCanceledEventAttributes() != nil:
-		payloads = event.GetActivityTaskCanceledEventAttributes().GetDetails()
+		cancelled := event.GetActivityTaskCanceledEventAttributes()
+		if cancelled.GetStartedEventId() <= 0 { // no worker had it, so the details are the server's own
+			return nil
+		}
+		payloads = cancelled.GetDetails()
 	default:
 		if !failed(failureOf(event), &output) {
 			return nil // it reported nothing; its calls are made one at a time

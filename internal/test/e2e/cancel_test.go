@@ -56,6 +56,50 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 	require.Equal(t, 1, w.api.CountRequests("", "/"))
 }
 
+// TestCancelWithALostWorker: the worker of what is under way is lost, and the run is cancelled before the server notices. The
+// server does not dispatch a cancelled attempt to another worker, so nothing is known of it but the cancel.
+func TestCancelWithALostWorker(t *testing.T) {
+	t.Parallel()
+	const loop = `
+    loop: {collection: [0, 1, 2], mode: parallel, batch: BATCH}
+`
+	for name, fields := range map[string]string{
+		"an attempt": "",
+		"a sink":     "\n    sink: {tool: http, url: \"{{ api }}/slow?ms=60000\", timeout: 90s}\n",
+		"iterations": strings.ReplaceAll(loop, "BATCH", "1"),
+		"a batch":    strings.ReplaceAll(loop, "BATCH", "3"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			process := w.spawn()
+			path, requests := "/slow?ms=60000", 1
+			switch {
+			case strings.Contains(fields, "sink"):
+				path = "/echo"
+			case strings.Contains(fields, "loop"):
+				requests = 3
+			}
+			run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}`+path+`"
+    timeout: 90s`+fields), nil)
+			w.awaitRequests("/slow", requests)
+			process.Kill()
+			w.spawn()
+			result := w.cancel(run)
+			fetch := step(t, result, "fetch")
+			require.EqualValues(t, "cancelled", fetch.Status)
+			if fetch.Loop != nil {
+				stats := fetch.Loop.Stats
+				require.Equal(t, [4]int{3, 0, 0, 3}, [4]int{stats.Total, stats.Success, stats.Failed, stats.Cancelled})
+			}
+			require.Equal(t, requests, w.api.CountRequests("", "/slow"), "a cancelled attempt is not made again")
+		})
+	}
+}
+
 // TestCancelALoop: some iterations have ended, some wait for a retry without
 // holding a place, some are in an attempt.
 func TestCancelALoop(t *testing.T) {
