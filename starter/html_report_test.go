@@ -18,6 +18,7 @@ import (
 	"reprise/internal/observe/stats"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 const reported = `apiVersion: reprise/v1
@@ -139,7 +140,11 @@ func happened(h happening, iterations int, message string) {
 	h.attempt("token", nil, 1, 0, 2, httpError("retryable", 503, "HTTP 503 from GET http://api"))
 	h.emit(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
 	h.attempt("token", nil, 2, 7, 2, nil)
-	h.emit(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
+	orders := interpreter.TableRows{Table: "public.tokens", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Inserted: 1000, Updated: 234, Rejected: 2}}
+	h.emit(runs.StepResult, "token", nil, 9, runs.Event{
+		Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9, Rows: orders.Of().Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}}),
+		Incremental: &interpreter.StateRecord{State: "patients/token", Before: expression.Of("2026-02-28"), Watermark: expression.Of("2026-03-01")},
+	})
 	h.emit(runs.StepStarted, "fetch", nil, 9, runs.Event{})
 	var free [50]float64 // when the places of the window are
 	for i := range iterations {
@@ -255,8 +260,11 @@ func hostileReport(t testing.TB) report.Document {
 	doc.Playbook = nil
 	doc.Input, doc.Result, doc.Commands = hostileText, hostileText, []string{hostileText}
 	doc.Cause = &render.Cause{Step: hostileText, Element: hostileText, Message: hostileText, Request: hostileText, Answer: hostileText, Policy: hostileText, Body: render.Excerpt{Head: hostileText, Middle: hostileText, Tail: hostileText, Lines: 3}}
+	hostileRows := interpreter.TableRows{Table: hostileText, Connection: hostileText, RowTotals: interpreter.RowTotals{Written: 1_234_567}}.Of()
+	doc.Stats.Rows = hostileRows
+	doc.Stats.Watermarks = []stats.WatermarkMove{{Step: hostileText, Before: expression.Of(hostileText), After: expression.Of("2026-03-01")}}
 	for i := range doc.Stats.Steps {
-		doc.Stats.Steps[i].Step = hostileText
+		doc.Stats.Steps[i].Step, doc.Stats.Steps[i].Rows = hostileText, hostileRows
 	}
 	doc.Stats.Waits = []stats.Waits{{Reason: hostileText, Waits: 1}}
 	doc.Stats.Errors = []stats.ErrorCount{{Class: hostileText, Kind: hostileText}}

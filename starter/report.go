@@ -19,14 +19,16 @@ import (
 
 // document is what `run --output json` prints.
 type document struct {
-	WorkflowID string                   `json:"workflow_id"`
-	RunID      string                   `json:"run_id"`
-	Status     interpreter.Status       `json:"status"`
-	Result     expression.Value         `json:"result"`
-	Steps      []protocol.StepRecord    `json:"steps"`
-	Warnings   []string                 `json:"warnings"`
-	Error      *interpreter.ErrorObject `json:"error,omitempty"`
-	Problems   []problem                `json:"problems,omitempty"` // of a playbook that was refused
+	WorkflowID string                `json:"workflow_id"`
+	RunID      string                `json:"run_id"`
+	Status     interpreter.Status    `json:"status"`
+	Result     expression.Value      `json:"result"`
+	Steps      []protocol.StepRecord `json:"steps"`
+	Warnings   []string              `json:"warnings"`
+	// Rows is what the run did to data, by tables; nil where nothing was counted.
+	Rows     *interpreter.Rows        `json:"rows,omitempty"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Problems []problem                `json:"problems,omitempty"` // of a playbook that was refused
 	// ProblemsTotal counts those that are not among Problems too.
 	ProblemsTotal int    `json:"problems_total,omitempty"`
 	Link          string `json:"link,omitempty"` // to the run in the web UI
@@ -96,7 +98,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 		doc := document{
 			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
-			Steps: orEmpty(result.Steps), Warnings: orEmpty(result.Warnings), Error: result.Error, Link: link,
+			Steps: orEmpty(result.Steps), Warnings: orEmpty(result.Warnings), Error: result.Error, Link: link, Rows: result.Rows,
 		}
 		if err := terminal.PrintJSON(a.Out, doc); err != nil {
 			return err

@@ -32,6 +32,7 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	if len(result.Steps) > 0 {
 		b.WriteString(StepTable(result.Steps, paper) + "\n")
 	}
+	writeRows(&b, result, paper)
 	outcome.writeFailedIterations(&b, paper)
 	if record := outcome.failed(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
 		outcome.writeError(&b, record)

@@ -9,7 +9,9 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
+	"reprise/workflows/protocol"
 )
 
 // RowsText says what was done to rows, as in "3 read, 2 written (1 new), 1 rejected"; "" for nothing.
@@ -38,6 +40,14 @@ func parted(totals interpreter.RowTotals) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s new, %s changed)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated))
+}
+
+// CountText is a number for a column of figures; "" for 0.
+func CountText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return humanize.Comma(n)
 }
 
 // TableLabel is a table with the connection that it is of.
@@ -83,7 +93,12 @@ func rowsOfStep(step runs.Step) []string {
 	if step.Incremental != nil {
 		totals.Read = 0
 	}
-	tables := tablesText(step.Rows, mostTables)
+	return rowLines(step.Rows, totals)
+}
+
+// rowLines says what was done to data, by tables, with totals of them.
+func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
+	tables := tablesText(rows, mostTables)
 	if len(tables) > 1 {
 		return append([]string{RowsText(totals)}, tables...)
 	}
@@ -95,6 +110,41 @@ func rowsOfStep(step runs.Step) []string {
 		return nil
 	}
 	return []string{strings.Join(said, "; ")}
+}
+
+// WatermarkText says where the watermark of a step was, and where it is.
+func WatermarkText(read interpreter.StateRecord) string {
+	before := read.Before
+	if before.Data == nil {
+		before = read.From
+	}
+	return watermarkText(before, read.Watermark, read.MovesTo, read.States, read.State)
+}
+
+func watermarkText(before, after, pending expression.Value, states int, state string) string {
+	was, is := cursorText(before), cursorText(after)
+	switch {
+	case states > 1 && pending.Data != nil:
+		return fmt.Sprintf("%d watermarks, which move when the run has completed", states)
+	case states > 1:
+		return fmt.Sprintf("%d watermarks; the lowest is %s, of %s", states, is, terminal.OneLine(state))
+	case pending.Data != nil:
+		return fmt.Sprintf("watermark %s, moves to %s when the run has completed", is, cursorText(pending))
+	case was == is:
+		return "watermark " + is
+	}
+	return fmt.Sprintf("watermark from %s to %s", was, is)
+}
+
+// mostCursor is how much of a watermark is shown, in characters.
+const mostCursor = 100
+
+// cursorText is a watermark, or where one begins that has no value yet.
+func cursorText(value expression.Value) string {
+	if value.Data == nil {
+		return "the beginning"
+	}
+	return terminal.Shorten(expression.Text(value.Data), mostCursor)
 }
 
 // rowsOfRun says what all steps did to data, "" where that is what one of them did.
@@ -117,4 +167,29 @@ func ShortRows(totals *interpreter.RowTotals) string {
 		return humanize.Comma(totals.Read) + " read"
 	}
 	return "0"
+}
+
+// writeRows prints what the steps of a run that has ended did to data, and what became of their watermarks.
+func writeRows(b *strings.Builder, result protocol.Result, paper terminal.Paper) {
+	counted := 0
+	line := func(format string, args ...any) {
+		for _, line := range paper.Lines(fmt.Sprintf(format, args...)) {
+			b.WriteString(line + "\n")
+		}
+	}
+	for _, record := range result.Steps {
+		said := rowLines(record.Rows, record.Rows.Totals())
+		if len(said) > 0 {
+			counted++
+		}
+		if record.Incremental != nil {
+			said = append(said, WatermarkText(*record.Incremental))
+		}
+		for _, text := range said {
+			line("%s: %s", StepName(record), text)
+		}
+	}
+	if total := RowsText(result.Rows.Totals()); counted != 1 && total != "" {
+		line("rows: %s", total)
+	}
 }

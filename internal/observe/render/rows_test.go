@@ -10,6 +10,8 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows/protocol"
 )
 
 func TestRowsText(t *testing.T) {
@@ -53,4 +55,25 @@ func TestStatusSaysWhatHappenedToRows(t *testing.T) {
 	shown.Reset()
 	Status(&shown, status, terminal.Paper{Width: 80})
 	require.NotContains(t, shown.String(), "rows: ")
+}
+
+// TestReportSaysWhatHappenedToRows: what a run prints at its end has the tables of its steps, the sum and the watermarks.
+func TestReportSaysWhatHappenedToRows(t *testing.T) {
+	t.Parallel()
+	orders := interpreter.TableRows{Table: "orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 18, Deleted: 2, Rejected: 1}}.Of()
+	orders = orders.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 21}})
+	load := protocol.StepRecord{Step: "load", Visit: 1, Rows: orders, Incremental: &interpreter.StateRecord{
+		State: "shop/load", From: expression.Of(8), Before: expression.Of(10), Watermark: expression.Of(31),
+	}}
+	result := protocol.Result{Status: interpreter.Completed, Rows: orders, Steps: []protocol.StepRecord{load}}
+	shown := func() string {
+		var b strings.Builder
+		Report(&b, EndedRun{WorkflowID: "shop-1", Result: result}, terminal.Paper{Width: 100})
+		return b.String()
+	}
+	require.Contains(t, shown(), "load: 21 read; orders of shop: 18 written, 2 deleted, 1 rejected\nload: watermark from 10 to 31\nshop-1: completed\n")
+	again := load
+	again.Visit, again.Incremental = 2, &interpreter.StateRecord{State: "shop/load", Watermark: expression.Of(31), Before: expression.Of(31), MovesTo: expression.Of(40)}
+	result.Steps, result.Rows = append(result.Steps, again), orders.Plus(orders)
+	require.Contains(t, shown(), "load#2: watermark 31, moves to 40 when the run has completed\nrows: 42 read, 36 written, 4 deleted, 2 rejected\n")
 }

@@ -37,6 +37,7 @@ func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	}
 	childRuns(w, s.ChildRuns)
 	line("%s", workText(s))
+	statsRows(w, s, width)
 	figureTable(w, s, false, width)
 	figureTable(w, s, true, width)
 	attemptTable(w, s.Attempts, width)
@@ -84,9 +85,14 @@ func stepOf(playbook, step string, named bool) string {
 	return step
 }
 
+// severalPlaybooks reports whether the steps are of more than one.
+func severalPlaybooks(s stats.Stats) bool {
+	return slices.ContainsFunc(s.Steps, func(of stats.Figures) bool { return of.Playbook != s.Steps[0].Playbook })
+}
+
 // figureTable is a table of steps: those of the runs, or those of their child runs.
 func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
-	title, several := "Steps", slices.ContainsFunc(s.Steps, func(of stats.Figures) bool { return of.Playbook != s.Steps[0].Playbook })
+	title, several := "Steps", severalPlaybooks(s)
 	if inChildRuns {
 		title = "Steps of child runs"
 	}

@@ -429,27 +429,18 @@ func stepDetails(step runs.Step, now time.Time, paper terminal.Paper) []string {
 	return said
 }
 
-// mostCursor is how much of a watermark is shown, in characters.
-const mostCursor = 100
-
 // readText says how far a step has read that keeps a state, or a loop whose iterations do.
 func readText(read *runs.IncrementalStatus) string {
-	cursor := func(value expression.Value) string {
-		if value.Data == nil {
-			return "the beginning"
-		}
-		return terminal.Shorten(expression.Text(value.Data), mostCursor)
-	}
 	behind := ""
 	if read.Behind != nil {
 		behind = BehindText(read.Type, *read.Behind)
 	}
-	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursor(read.Watermark)
+	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursorText(read.Watermark)
 	switch {
 	case read.States > 1 && read.MovesTo.Data != nil:
 		return fmt.Sprintf("read %s; has %d states, which move when the run has completed", rows, read.States)
 	case read.MovesTo.Data != nil:
-		return fmt.Sprintf("read %s from %s; %s moves to %s when the run has completed", rows, cursor(read.From), state, cursor(read.MovesTo))
+		return fmt.Sprintf("read %s from %s; %s moves to %s when the run has completed", rows, cursorText(read.From), state, cursorText(read.MovesTo))
 	case read.States > 1 && read.Type == incremental.Token:
 		return fmt.Sprintf("read %s; has %d states", rows, read.States)
 	case read.States > 1 && behind != "":
@@ -459,7 +450,7 @@ func readText(read *runs.IncrementalStatus) string {
 	case behind != "":
 		behind = ", " + behind + " behind"
 	}
-	return fmt.Sprintf("read %s from %s; %s is at %s%s", rows, cursor(read.From), state, at, behind)
+	return fmt.Sprintf("read %s from %s; %s is at %s%s", rows, cursorText(read.From), state, at, behind)
 }
 
 // BehindText is how far a watermark of a type is behind, by seconds.

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
@@ -57,6 +58,7 @@ var page string
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"seconds":  func(n float64) string { return took(time.Duration(n * float64(time.Second))) },
 	"percent":  percent,
+	"count":    render.CountText,
 	"statuses": interpreter.Statuses,
 	"css":      func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // of our own table
 	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -86,6 +88,16 @@ type view struct {
 	Drawing   drawing
 	Bars      []bar
 	Picture   template.URL // of the graph
+	// Tables are what the run did to data by tables, RowsBySteps what its steps did, and RowsInChildRuns those of its child
+	// runs, which the steps that run them include.
+	Tables, RowsBySteps, RowsInChildRuns rowTable
+	Marks                                []string // of steps that keep a state
+}
+
+// rowTable is figures of rows under a title.
+type rowTable struct {
+	Title, By string
+	Lines     []render.RowLine
 }
 
 // slow is a table of what was slowest.
@@ -127,6 +139,7 @@ func (doc Document) view() view {
 	v.tiles()
 	v.boxes()
 	v.bars()
+	v.rows()
 	if doc.Graph != "" && len(doc.Graph) <= mostGraph {
 		v.Picture = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(doc.Graph))) //nolint:gosec // a picture runs nothing
 	}
@@ -146,6 +159,16 @@ func (v *view) tiles() {
 		v.itemTiles(true)
 	}
 	add("attempts", fmt.Sprint(v.Stats.AttemptsMade))
+	if totals := v.Stats.Rows.Totals(); totals != (interpreter.RowTotals{}) {
+		add("rows read", cmp.Or(render.CountText(totals.Read), "0"))
+		add("rows written", cmp.Or(render.CountText(totals.Written), "0"))
+		if totals.Deleted > 0 {
+			add("rows deleted", render.CountText(totals.Deleted))
+		}
+		if totals.Rejected > 0 {
+			add("rows rejected", render.CountText(totals.Rejected)).State = interpreter.Partial
+		}
+	}
 	add("in attempts", took(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
 	add("in waits", took(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
 	add("of both for rate limits", percent(&v.Stats.LimitShare))
@@ -168,6 +191,26 @@ func (v *view) itemTiles(inChildRuns bool) {
 	}
 	v.Tiles = append(v.Tiles, tile{Name: "iterations and calls" + where, Value: fmt.Sprint(items)}, failed,
 		tile{Name: "retries" + where, Value: fmt.Sprint(retries)})
+}
+
+// rows are the figures of rows and watermarks.
+func (v *view) rows() {
+	v.Tables = rowTable{Title: "Tables", By: "table", Lines: render.RowLines("", v.Stats.Rows)}
+	v.RowsBySteps, v.RowsInChildRuns = rowTable{Title: "Rows by step", By: "step"}, rowTable{Title: "Rows by step of child runs", By: "step"}
+	for _, of := range v.Stats.Steps {
+		into, name := &v.RowsBySteps, of.Step
+		if of.InChildRuns {
+			into, name = &v.RowsInChildRuns, of.Playbook+"/"+of.Step
+		}
+		into.Lines = append(into.Lines, render.RowLines(name, of.Rows)...)
+	}
+	for _, mark := range v.Stats.Watermarks {
+		name := mark.Step
+		if mark.InChildRuns {
+			name = mark.Playbook + "/" + name
+		}
+		v.Marks = append(v.Marks, name+": "+render.MarkText(mark))
+	}
 }
 
 // boxes are the steps, in the order of the playbook, or else as they ran.

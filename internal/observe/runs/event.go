@@ -103,7 +103,7 @@ var kinds = []Kind{
 			"`fetch.on_success` or, for one of the run, `run.notify.failed`.",
 	},
 	{SinkFailed, OfSink, Happens, "A sink or a notice failed."},
-	{StepResult, OfStep, Ends, "A visit of a step has ended, with what it did to data in `rows`."},
+	{StepResult, OfStep, Ends, "A visit of a step has ended, with what it did to data in `rows`, and its watermark in `incremental` if it keeps a state."},
 	{
 		StepFailedTerminal, OfStep, Ends,
 		"A visit of a step failed. It replaces `step_result`; a failed loop has both.",
@@ -173,6 +173,8 @@ type Event struct {
 	Pages    int `json:"pages,omitempty"`
 	// Rows is what a step or an iteration that has ended did to data, or the run; nil where nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
+	// Incremental is how far a step that has ended has read, where it keeps a state; nil for others.
+	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
 	// Concurrency is the key under which the run waits for its turn, or has got it.
 	Concurrency string `json:"concurrency,omitempty"`
 	// Child is the workflow ID of the run of another playbook that an attempt is.

@@ -24,7 +24,7 @@ func StepEvents(record protocol.StepRecord) []Event {
 	end := event(StepResult, record.EndedAt)
 	end.Duration, end.Status = record.EndedAt.Sub(record.StartedAt).Seconds(), record.Status
 	end.Attempts, end.Pages, end.Handled, end.Error = record.Attempts, record.Pages, record.Handled, record.Error
-	end.Rows = record.Rows
+	end.Rows, end.Incremental = record.Rows, record.Incremental
 	if record.Loop != nil {
 		end.Stats = &record.Loop.Stats
 	}
@@ -39,7 +39,7 @@ func StepEvents(record protocol.StepRecord) []Event {
 	}
 	if record.Loop != nil { // a failed loop has a result too
 		result := end
-		result.Error, end.Rows = nil, nil
+		result.Error, end.Rows, end.Incremental = nil, nil, nil
 		events = append(events, result)
 	}
 	end.Event, end.key = StepFailedTerminal, event(StepFailedTerminal, record.EndedAt).key

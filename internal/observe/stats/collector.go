@@ -48,6 +48,9 @@ type Collector struct {
 	children []runs.Event    // the starts of child runs that were not read yet
 	notes    map[string]int  // of child runs, and how many have each
 	noted    []string        // these notes, in their order
+	rows     rowCounts       // of the current run
+	inside   map[string]bool // run IDs of runs that another one has started
+	marks    map[markKey]int // where watermarks are among those of the figures
 }
 
 // stepKey distinguishes the figures of steps.
@@ -62,7 +65,7 @@ func NewCollector(see func(Span)) *Collector {
 	return &Collector{
 		see: see, attempts: make([]int, len(bars)), errors: map[ErrorCount]*ErrorCount{}, waits: map[string]*Waits{},
 		steps: map[stepKey]*Figures{}, failures: map[string]*FailureGroup{},
-		known: map[string]bool{}, notes: map[string]int{},
+		known: map[string]bool{}, notes: map[string]int{}, inside: map[string]bool{}, marks: map[markKey]int{},
 	}
 }
 
@@ -88,7 +91,7 @@ func (c *Collector) begin(run runs.Found, child bool) {
 		WorkflowID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, Status: run.Status,
 		StartedAt: run.StartedAt, EndedAt: run.EndedAt,
 	}
-	c.spans = NewSpans(c.span)
+	c.spans, c.rows = NewSpans(c.span), rowCounts{open: map[item]*interpreter.Rows{}}
 }
 
 // NextChild is the start of a child run that was not read yet; left counts those behind
@@ -96,6 +99,7 @@ func (c *Collector) begin(run runs.Found, child bool) {
 func (c *Collector) NextChild() (start runs.Event, left int, more bool) {
 	for len(c.children) > 0 {
 		start, c.children = c.children[0], c.children[1:]
+		c.inside[start.ChildRunID] = true
 		if !c.known[start.ChildRunID] {
 			return start, len(c.children), true
 		}
@@ -113,6 +117,7 @@ func (c *Collector) Add(event runs.Event) {
 		c.children = append(c.children, runs.Event{Child: event.Child, ChildRunID: event.ChildRunID})
 	}
 	c.spans.Add(event)
+	c.addRows(event)
 }
 
 // Seen is how many events of the run there were, Ended how many items of all runs
@@ -126,6 +131,7 @@ func (c *Collector) End(now time.Time, notes ...string) {
 		run.At = now
 	}
 	c.spans.Close(run.At)
+	c.endRows()
 	for _, note := range notes {
 		if !c.child {
 			c.stats.Notes = append(c.stats.Notes, run.WorkflowID+": "+note)
@@ -350,6 +356,7 @@ func (c *Collector) Stats() Stats {
 	slices.SortFunc(s.Waits, func(x, y Waits) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Reason, y.Reason))
 	})
+	s.Rows, s.Watermarks = c.allRows(), slices.Clone(s.Watermarks)
 	for _, figures := range c.order {
 		s.Steps = append(s.Steps, figures.rounded())
 		s.AttemptsMade += figures.AttemptsMade

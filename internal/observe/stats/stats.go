@@ -33,6 +33,13 @@ type Stats struct {
 	LimitSeconds   float64   `json:"limit_seconds"`
 	LimitShare     float64   `json:"limit_share"`
 	Steps          []Figures `json:"steps"`
+	// Rows is what the runs did to data, by tables. It includes what their child runs did, once; nil where nothing was
+	// counted.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
+	// Watermarks are those of the steps that keep a state, in the order in which they have ended. WatermarksLeft counts
+	// those beyond the hundred that it lists.
+	Watermarks     []WatermarkMove `json:"watermarks,omitempty"`
+	WatermarksLeft int             `json:"watermarks_left,omitempty"`
 	// SlowestSteps and SlowestIterations are the ten that took longest, also of those
 	// that are running.
 	SlowestSteps      []Slow         `json:"slowest_steps"`
@@ -64,6 +71,8 @@ type RunSummary struct {
 	// At is up to when it was read.
 	At     time.Time `json:"at"`
 	Events int       `json:"events"`
+	// Rows is what the run did to data, with its child runs; so far for one that is open.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
 // Bar counts what needed From to To attempts; To is 0 for any number more.
@@ -124,6 +133,9 @@ type Figures struct {
 	AttemptSeconds float64 `json:"attempt_seconds"`
 	WaitSeconds    float64 `json:"wait_seconds"`
 	LimitSeconds   float64 `json:"limit_seconds"`
+	// Rows is what the step did to data. Of a step that runs playbooks it includes what these did, which the figures
+	// of their steps show too.
+	Rows *interpreter.Rows `json:"rows,omitempty"`
 
 	looped       bool    // its items are iterations
 	missed       int     // of those that are open have failed once

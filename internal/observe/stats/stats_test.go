@@ -15,6 +15,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files")
@@ -325,4 +326,74 @@ func TestAnswersAreWaits(t *testing.T) {
 		require.Equal(t, []any{stats.Wait, at(1), at(20)}, []any{spans[0].Of, spans[0].From, spans[0].To}, name)
 		require.Equal(t, []any{stats.Attempt, at(0), at(1)}, []any{spans[1].Of, spans[1].From, spans[1].To}, name)
 	}
+}
+
+// TestRowsOfChildRunsCountOnce: the rows of a run include those of its child runs, also where such a run is named beside it; an open
+// loop counts its ended iterations, and a failed one is counted once.
+func TestRowsOfChildRunsCountOnce(t *testing.T) {
+	t.Parallel()
+	table := func(read, written int64) *interpreter.Rows {
+		rows := interpreter.TableRows{Table: "orders", RowTotals: interpreter.RowTotals{Written: written}}.Of()
+		return rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}})
+	}
+	collector := stats.NewCollector(nil)
+	begin := func(id string, status interpreter.Status) {
+		collector.Begin(runs.Found{WorkflowID: id, RunID: id, Playbook: id, Status: status, StartedAt: began})
+	}
+	end := func(events ...runs.Event) {
+		for _, event := range events {
+			event.At = at(1)
+			collector.Add(event)
+		}
+		collector.End(at(2))
+	}
+	fetch := runs.Event{Event: runs.StepResult, Step: "fetch", Visit: 1, Rows: table(7, 5), Status: interpreter.Completed}
+	begin("parent", interpreter.Completed)
+	end(runs.Event{Event: runs.ActionStarted, Step: "below", Visit: 1, Attempt: 1, Child: "child", ChildRunID: "child"},
+		runs.Event{Event: runs.StepResult, Step: "below", Visit: 1, Rows: table(7, 5), Status: interpreter.Completed},
+		runs.Event{Event: runs.ExecutionCompleted, Rows: table(7, 5), Status: interpreter.Completed})
+	begin("child", interpreter.Completed)
+	end(fetch, runs.Event{Event: runs.ExecutionCompleted, Rows: table(7, 5), Status: interpreter.Completed})
+	begin("open", interpreter.Running)
+	zero, one := 0, 1
+	end(runs.Event{Event: runs.IterationCompleted, Step: "each", Visit: 1, Index: &zero, Rows: table(2, 1)},
+		runs.Event{Event: runs.IterationFailed, Step: "each", Visit: 1, Index: &one, Rows: table(1, 1), Status: interpreter.Failed})
+	begin("failed", interpreter.Failed)
+	end(runs.Event{Event: runs.IterationCompleted, Step: "each", Visit: 1, Index: &zero, Rows: table(2, 1)},
+		runs.Event{Event: runs.StepResult, Step: "each", Visit: 1, Rows: table(2, 1), Status: interpreter.Failed, Stats: &interpreter.LoopStats{Total: 1}},
+		runs.Event{Event: runs.StepFailedTerminal, Step: "each", Visit: 1, Status: interpreter.Failed, Stats: &interpreter.LoopStats{Total: 1}},
+		runs.Event{Event: runs.ExecutionFailed, Status: interpreter.Failed})
+	_, _, more := collector.NextChild()
+	require.False(t, more, "the child is read already")
+	sums := collector.Stats()
+	require.Equal(t, interpreter.RowTotals{Read: 12, Written: 8}, sums.Rows.Totals())
+	require.Equal(t, []interpreter.RowTotals{{Read: 7, Written: 5}, {Read: 7, Written: 5}, {Read: 3, Written: 2}, {Read: 2, Written: 1}}, []interpreter.RowTotals{
+		sums.Runs[0].Rows.Totals(), sums.Runs[1].Rows.Totals(), sums.Runs[2].Rows.Totals(), sums.Runs[3].Rows.Totals(),
+	})
+	require.Equal(t, interpreter.RowTotals{Read: 7, Written: 5}, sums.Steps[0].Rows.Totals())
+}
+
+// TestWatermarksBeforeAndAfter: of several runs, whatever the order in which they are read.
+func TestWatermarksBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	collector := stats.NewCollector(nil)
+	for _, n := range []int{3, 1, 2} {
+		collector.Begin(runs.Found{WorkflowID: fmt.Sprint("orders-", n), RunID: fmt.Sprint(n), Playbook: "orders", Status: interpreter.Completed, StartedAt: began})
+		read := &interpreter.StateRecord{State: "orders/fetch", From: expression.Of(10*n - 10), Watermark: expression.Of(10 * n)}
+		if n > 1 {
+			read.Before = expression.Of(10*n - 10)
+		}
+		collector.Add(runs.Event{Event: runs.StepResult, At: at(float64(n)), Step: "fetch", Visit: 1, Incremental: read, Status: interpreter.Completed})
+		collector.End(at(4))
+	}
+	marks := collector.Stats().Watermarks
+	require.Len(t, marks, 1)
+	require.Equal(t, []any{0, 30}, []any{marks[0].Before.Data, marks[0].After.Data})
+	for i := range 150 {
+		collector.Begin(runs.Found{WorkflowID: "many", RunID: fmt.Sprint("many-", i), Playbook: "many", StartedAt: began})
+		collector.Add(runs.Event{Event: runs.StepResult, Step: "fetch", Visit: 1, Incremental: &interpreter.StateRecord{State: fmt.Sprint(i)}})
+		collector.End(at(4))
+	}
+	require.Len(t, collector.Stats().Watermarks, 100)
+	require.Equal(t, 51, collector.Stats().WatermarksLeft)
 }

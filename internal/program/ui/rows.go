@@ -3,17 +3,13 @@ package ui
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
-
-	"github.com/dustin/go-humanize"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 )
 
 // rowsView is what a run, or a step, did to data.
@@ -47,42 +43,31 @@ func newRowsView(rows *interpreter.Rows, steps []runs.Step) *rowsView {
 }
 
 func newTableView(table interpreter.TableRows) tableView {
-	number := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return humanize.Comma(n)
-	}
+	number := render.CountText
 	return tableView{
 		Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection), Written: number(table.Written), New: number(table.Inserted),
 		Changed: number(table.Updated), Deleted: number(table.Deleted), Rejected: number(table.Rejected), Left: number(table.Discarded),
 	}
 }
 
-// mostMark is how much of a watermark is shown, in characters.
-const mostMark = 60
+// rowsCell is what a run did to data, for a column of a list.
+type rowsCell struct{ Short, Title string }
+
+func newRowsCell(totals *interpreter.RowTotals) rowsCell {
+	if totals == nil {
+		return rowsCell{}
+	}
+	return rowsCell{Short: render.ShortRows(totals), Title: render.RowsText(*totals)}
+}
 
 // marksOf says where the watermarks of steps were, where they are, and how old that is.
 func marksOf(steps []runs.Step) (marks []string) {
-	text := func(value expression.Value) string {
-		if value.Data == nil {
-			return "the beginning"
-		}
-		return terminal.Shorten(expression.Text(value.Data), mostMark)
-	}
 	for _, step := range steps {
 		read := step.Incremental
-		if read == nil || read.States > 1 {
+		if read == nil {
 			continue
 		}
-		before := read.From
-		if read.Before.Data != nil {
-			before = read.Before
-		}
-		mark := fmt.Sprintf("%s: watermark %s", step.Step, text(read.Watermark))
-		if from := text(before); from != text(read.Watermark) {
-			mark = fmt.Sprintf("%s: watermark from %s to %s", step.Step, from, text(read.Watermark))
-		}
+		mark := step.Step + ": " + render.WatermarkText(read.StateRecord)
 		if read.Behind != nil {
 			mark += ", " + render.BehindText(read.Type, *read.Behind) + " behind"
 		}

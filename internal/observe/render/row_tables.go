@@ -1,0 +1,118 @@
+package render
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/stats"
+	"reprise/interpreter"
+)
+
+// RowLine is what was done to data by a step, or in a table: a row of a table of figures.
+type RowLine struct {
+	Step, Table string // "" for all of them
+	interpreter.RowTotals
+}
+
+// RowLines are a line for each table. Rows that were read are in the line of the only table, else in one of their own.
+func RowLines(step string, rows *interpreter.Rows) []RowLine {
+	if rows.IsEmpty() {
+		return nil
+	}
+	var lines []RowLine
+	for _, of := range rows.Tables {
+		lines = append(lines, RowLine{step, TableLabel(of), of.RowTotals})
+	}
+	if rows.Others != nil {
+		lines = append(lines, RowLine{step, OtherTables, *rows.Others})
+	}
+	switch {
+	case len(lines) == 0:
+		return []RowLine{{Step: step, RowTotals: rows.RowTotals}}
+	case len(lines) == 1:
+		lines[0].Read = rows.Read
+	case rows.Read > 0:
+		lines = append([]RowLine{{Step: step, RowTotals: interpreter.RowTotals{Read: rows.Read}}}, lines...)
+	}
+	return lines
+}
+
+// statsRows writes what runs did to data: in all, by steps with their tables, and the watermarks of steps.
+func statsRows(w io.Writer, s stats.Stats, width int) {
+	steps := map[bool][]RowLine{}
+	several := severalPlaybooks(s)
+	for _, of := range s.Steps {
+		steps[of.InChildRuns] = append(steps[of.InChildRuns], RowLines(terminal.OneLine(stepOf(of.Playbook, of.Step, several)), of.Rows)...)
+	}
+	if all := RowLines("", s.Rows); len(all) > 1 || len(steps[false]) != len(all) {
+		rowSection(w, "Rows by table", all, width)
+	}
+	rowSection(w, "Rows by step", steps[false], width)
+	rowSection(w, "Rows by step of child runs (which the steps that run them include)", steps[true], width)
+	if len(s.Watermarks) == 0 {
+		return
+	}
+	_, _ = io.WriteString(w, "\nWatermarks\n")
+	for _, mark := range s.Watermarks {
+		named := several || mark.InChildRuns
+		_, _ = io.WriteString(w, terminal.Hanging("", stepOf(mark.Playbook, mark.Step, named)+": "+MarkText(mark), width))
+	}
+	if s.WatermarksLeft > 0 {
+		_, _ = fmt.Fprintf(w, "and %d more\n", s.WatermarksLeft)
+	}
+}
+
+// MarkText says where a watermark was before the runs, and where it was after them.
+func MarkText(mark stats.WatermarkMove) string {
+	return watermarkText(mark.Before, mark.After, mark.Pending, mark.States, mark.State)
+}
+
+// rowSection writes figures as a table, or as lines where a terminal is too narrow for it: no figure is left out.
+func rowSection(w io.Writer, title string, lines []RowLine, width int) {
+	if len(lines) == 0 {
+		return
+	}
+	var rows []table.Row
+	for _, line := range lines {
+		row := table.Row{line.Step, line.Table}
+		for _, n := range []int64{line.Read, line.Written, line.Inserted, line.Updated, line.Deleted, line.Rejected, line.Discarded} {
+			row = append(row, CountText(n))
+		}
+		rows = append(rows, row)
+	}
+	drawn := filled(table.Row{"step", "table", "read", "written", "new", "changed", "deleted", "rejected", "discarded"}, rows)
+	var right []table.ColumnConfig
+	for _, name := range []string{"read", "written", "new", "changed", "deleted", "rejected", "discarded"} {
+		right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
+	}
+	drawn.SetColumnConfigs(right)
+	shown := drawn.Render()
+	_, _ = io.WriteString(w, "\n")
+	for _, line := range terminal.Wrap(title, width) {
+		_, _ = io.WriteString(w, line+"\n")
+	}
+	if text.LongestLineLen(shown) <= width {
+		_, _ = io.WriteString(w, shown+"\n")
+		return
+	}
+	for _, line := range lines {
+		_, _ = io.WriteString(w, terminal.Hanging("", line.name()+": "+RowsText(line.RowTotals), width))
+	}
+}
+
+// name is the step and the table, as far as the line has them.
+func (l RowLine) name() string {
+	switch {
+	case l.Step == "" && l.Table == "":
+		return "all"
+	case l.Step == "":
+		return l.Table
+	case l.Table == "":
+		return l.Step
+	}
+	return l.Step + ", " + l.Table
+}
