@@ -391,7 +391,7 @@ func TestOnlyWhatServesAuthorsRewrites(t *testing.T) {
 		}
 	}
 
-	require.Equal(t, map[string]bool{"starter": true, "internal/program/mend": true, "internal/program/lsp": true}, importers)
+	require.Equal(t, map[string]bool{"starter/author": true, "internal/program/mend": true, "internal/program/lsp": true}, importers)
 }
 
 // seam are the names of interpreter/playbook that interpreter/migrate uses:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,21 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
 	"reprise/internal/base/answers"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
-	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/program/steer"
-	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
+	"reprise/starter/answer"
+	"reprise/starter/cli"
 	"reprise/workflows/protocol"
 )
 
@@ -74,7 +71,7 @@ func (d *desk) say(args ...string) said {
 	d.t.Helper()
 	var out, errs bytes.Buffer
 	args = append(args, "--address", d.env.Address, "--namespace", d.env.Namespace)
-	status := Main(d.t.Context(), args, Streams{In: strings.NewReader(`{"from": "stdin"}`), Out: &out, Err: &errs})
+	status := Main(d.t.Context(), args, cli.Streams{In: strings.NewReader(`{"from": "stdin"}`), Out: &out, Err: &errs})
 	program := strings.NewReplacer(terminal.Program()+" ", "starter ").Replace
 	return said{status, program(out.String()), program(errs.String())}
 }
@@ -83,7 +80,7 @@ func (d *desk) say(args ...string) said {
 func (d *desk) does(args ...string) string {
 	d.t.Helper()
 	got := d.say(args...)
-	require.Equal(d.t, exitOK, got.status, "%v: %s%s", args, got.out, got.err)
+	require.Equal(d.t, exitcode.OK, got.status, "%v: %s%s", args, got.out, got.err)
 	return got.out
 }
 
@@ -122,7 +119,7 @@ func (d *desk) status(id string, args ...string) *runs.Status {
 func (d *desk) listed(id string) string {
 	d.t.Helper()
 	part := id[:len(id)-1]
-	require.Eventually(d.t, func() bool { return d.say("status", part).status == exitOK }, patience, 50*time.Millisecond)
+	require.Eventually(d.t, func() bool { return d.say("status", part).status == exitcode.OK }, patience, 50*time.Millisecond)
 	return part
 }
 
@@ -201,15 +198,15 @@ func TestCompleteFailProgress(t *testing.T) {
 		says   string
 		args   []string
 	}{
-		{exitUsage, "the run has no step \"imprt\"; did you mean \"import\"?", []string{"complete", id, "imprt"}},
-		{exitFailed, "step import has no loop, so it has no iteration 1", []string{"complete", id, "import", "--index", "1"}},
-		{exitFailed, "step import does not ask for an approval; answer its attempt with complete or fail", []string{"approve", id, "import"}},
-		{exitFailed, "no approval is waiting in the run", []string{"approve", id}},
-		{exitUsage, "done is 3, which is more than the total of 2", []string{"progress", id, "import", "--done", "3", "--total", "2"}},
+		{exitcode.Usage, "the run has no step \"imprt\"; did you mean \"import\"?", []string{"complete", id, "imprt"}},
+		{exitcode.Failed, "step import has no loop, so it has no iteration 1", []string{"complete", id, "import", "--index", "1"}},
+		{exitcode.Failed, "step import does not ask for an approval; answer its attempt with complete or fail", []string{"approve", id, "import"}},
+		{exitcode.Failed, "no approval is waiting in the run", []string{"approve", id}},
+		{exitcode.Usage, "done is 3, which is more than the total of 2", []string{"progress", id, "import", "--done", "3", "--total", "2"}},
 	} {
 		require.Contains(t, d.refuses(wrong.status, wrong.args...), wrong.says)
 	}
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "these attempts await an answer:\n  import attempt 3 awaits an answer for ")
+	require.Contains(t, d.refuses(exitcode.Failed, "approve", id), "these attempts await an answer:\n  import attempt 3 awaits an answer for ")
 
 	require.Equal(t, id+": import attempt 3 is complete\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
 	result := d.ends(id)
@@ -217,8 +214,8 @@ func TestCompleteFailProgress(t *testing.T) {
 
 	// The run has ended, and is still known to have had that answer.
 	require.Equal(t, id+": import attempt 3 already has this answer\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import", "--result", "7"), "the run has ended (completed) and accepts no more answers")
-	require.Contains(t, d.refuses(exitFailed, "progress", id, "import", "--done", "7"), "the run has ended (completed)")
+	require.Contains(t, d.refuses(exitcode.Failed, "complete", id, "import", "--result", "7"), "the run has ended (completed) and accepts no more answers")
+	require.Contains(t, d.refuses(exitcode.Failed, "progress", id, "import", "--done", "7"), "the run has ended (completed)")
 	require.Regexp(t, `action_completed +import attempt 3, .*by grace`, d.does("events", id))
 }
 
@@ -227,10 +224,10 @@ func TestFailForGood(t *testing.T) {
 	d := newDesk(t)
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
-	var doc answerDocument
+	var doc answer.AnswerDocument
 	out := d.does("fail", id[:len(id)-1], "import", "--error", "no such file", "--final", "--output", "json")
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
-	require.Equal(t, answerDocument{
+	require.Equal(t, answer.AnswerDocument{
 		Command: "fail", WorkflowID: id, AnswerTo: interpreter.AnswerTo{Step: "import", Visit: 1, Attempt: 1},
 		Outcome: steer.Done, Message: "import failed permanently",
 	}, doc)
@@ -260,7 +257,7 @@ func TestApprove(t *testing.T) {
 	require.Len(t, approval.Form, 3)
 	shown := d.does("status", id)
 	require.Regexp(t, "^"+id+` \(asks\): awaiting for [\w.]+, started [\w.]+ ago\n`, shown)
-	require.Contains(t, d.refuses(exitFailed, "retry-now", id), "step ask awaits an answer; starter approve "+id+" ask")
+	require.Contains(t, d.refuses(exitcode.Failed, "retry-now", id), "step ask awaits an answer; starter approve "+id+" ask")
 	d.listedAs(interpreter.Awaiting, id)
 	require.Contains(t, shown, "ask: asks: Load *it*?\nask: options: approve, reject\n"+
 		"ask: form: rows (integer, required), ok (boolean), how (a or b, else b)\n")
@@ -276,7 +273,7 @@ func TestApprove(t *testing.T) {
 		{"the options of step ask are approve, reject, not \"later\"", []string{"approve", id, "--set", "rows=1", "--option", "later"}},
 		{"step ask is an approval; answer it with approve or reject, not with a result", []string{"complete", id, "ask"}},
 	} {
-		says := d.refuses(exitFailed, wrong.args...)
+		says := d.refuses(exitcode.Failed, wrong.args...)
 		require.Contains(t, says, wrong.says)
 		require.Contains(t, says, "    form: rows (integer, required), ok (boolean), how (a or b, else b)\n")
 	}
@@ -292,7 +289,7 @@ func TestApprove(t *testing.T) {
 	}, result)
 	require.Regexp(t, `action_completed +ask attempt 1, approve, by ada, `, d.does("events", id))
 	require.Contains(t, d.does("events", id, "--output", "jsonl"), `"option":"approve","by":"ada"`)
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "the run has ended (completed) and accepts no more answers")
+	require.Contains(t, d.refuses(exitcode.Failed, "approve", id), "the run has ended (completed) and accepts no more answers")
 }
 
 // Loops: each iteration is answered by its index, whatever child has it.
@@ -323,11 +320,11 @@ func TestAnswersInLoops(t *testing.T) {
 
 			says := d.does("retry-now", id)
 			require.Contains(t, says, "nothing waits, so nothing was changed; 5 iterations of step ask await an answer; to answer: starter approve "+id+" ask --index 0\n")
-			says = d.refuses(exitFailed, "approve", id)
+			says = d.refuses(exitcode.Failed, "approve", id)
 			require.Contains(t, says, "5 approvals are waiting; name the STEP, and the iteration with --index")
 			require.Contains(t, says, "    starter approve "+id+" ask --index 4\n")
-			require.Contains(t, d.refuses(exitFailed, "reject", id, "ask"), "5 iterations of step ask await an answer; name one with --index")
-			says = d.refuses(exitFailed, "reject", id, "ask", "--index", "5")
+			require.Contains(t, d.refuses(exitcode.Failed, "reject", id, "ask"), "5 iterations of step ask await an answer; name one with --index")
+			says = d.refuses(exitcode.Failed, "reject", id, "ask", "--index", "5")
 			require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
 
 			require.Equal(t, id+": ask[3]: reject, by ada\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
@@ -340,7 +337,7 @@ func TestAnswersInLoops(t *testing.T) {
 			require.Equal(t, 4, strings.Count(string(encoded), `"option":"approve"`))
 			require.Equal(t, 1, strings.Count(string(encoded), `"option":"reject"`))
 			require.Equal(t, id+": ask[3] already has this answer\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
-			require.Contains(t, d.refuses(exitFailed, "approve", id, "ask", "--index", "3", "--by", "ada"), "the run has ended (completed)")
+			require.Contains(t, d.refuses(exitcode.Failed, "approve", id, "ask", "--index", "3", "--by", "ada"), "the run has ended (completed)")
 		})
 	}
 }
@@ -351,7 +348,7 @@ func TestAnswerToAnIterationThatHasNotBegun(t *testing.T) {
 	d := newDesk(t)
 	id := d.start("  - {step: ask, tool: approval, message: \"Load {{ n }}?\", loop: {collection: [5, 6], element: n}}\n")
 	d.awaits(id, 1, 1)
-	says := d.refuses(exitFailed, "approve", id, "ask", "--index", "1", "--by", "ada")
+	says := d.refuses(exitcode.Failed, "approve", id, "ask", "--index", "1", "--by", "ada")
 	require.Contains(t, says, "ask[1] has not begun, or ended so long ago that the server has deleted it")
 	require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
 	for _, index := range []string{"0", "1"} {
@@ -372,7 +369,7 @@ func TestAnswersThatARunCannotAccept(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "result.json")
 		size := map[string]int{"x": 3_000_000, "<": 400_000}[letter]
 		require.NoError(t, os.WriteFile(file, []byte(`"`+strings.Repeat(letter, size)+`"`), 0o600))
-		require.Contains(t, d.refuses(exitUsage, "complete", id, "ask", "--result", "@"+file), "and a run accepts at most 1900000")
+		require.Contains(t, d.refuses(exitcode.Usage, "complete", id, "ask", "--result", "@"+file), "and a run accepts at most 1900000")
 	}
 	require.Contains(t, d.does("complete", id, "ask", "--result", "1"), "complete")
 }
@@ -389,7 +386,7 @@ func TestAnswerWithoutWorker(t *testing.T) {
 		require.Contains(t, out, "the server keeps the answer until a worker is back, which accepts it")
 	}
 	require.Less(t, time.Since(began), patience)
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "so it is unknown which approval is waiting; name the step")
+	require.Contains(t, d.refuses(exitcode.Failed, "approve", id), "so it is unknown which approval is waiting; name the step")
 	d.work()
 	d.awaits(id, 1, 2)
 	require.Contains(t, d.does("complete", id, "import"), "import attempt 2 is complete")
@@ -438,140 +435,6 @@ func TestAnswerTwice(t *testing.T) {
 	d.ends(id)
 }
 
-// someAwaiting has a webhook under way and an approval.
-func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
-	webhook = &interpreter.AwaitedDetails{
-		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
-		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
-	}
-	approval = &interpreter.AwaitedDetails{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
-		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
-		Form: []playbook.ApprovalItem{
-			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
-			{Name: "rows", Type: "integer", Required: true},
-			{Name: "note", Type: "text"},
-		},
-	}}
-	return webhook, approval
-}
-
-// TestGoldenAwaiting: what a run awaits, with the commands that answer.
-func TestGoldenAwaiting(t *testing.T) {
-	t.Parallel()
-	now, three := samples.LocalBegan.Add(time.Hour), 3
-	webhook, approval := someAwaiting(now)
-	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
-		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
-	}
-	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, &runs.Status{
-		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Awaiting, StartedAt: samples.LocalBegan, Since: now.Add(-time.Hour)}, At: now,
-		Steps: []runs.Step{
-			{Step: "import", Visit: 1, StartedAt: samples.LocalBegan, Item: item(webhook)},
-			{Step: "ask", Visit: 2, StartedAt: samples.LocalBegan, Item: item(approval)},
-			{
-				Step: "each", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
-				Loop:       &runs.Counts{Total: 9, Success: 1, Running: 8, Awaiting: 2, Asks: true},
-				Iterations: []runs.Iteration{{Index: 3, Item: item(webhook)}, {Index: 4, Item: item(approval)}},
-			},
-			{
-				Step: "all", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
-				Loop: &runs.Counts{Total: 900, Running: 900, Asks: true},
-			},
-		},
-	}, terminal.Paper{Width: 80})
-	samples.Golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
-	for line := range strings.Lines(out.String()) {
-		if !strings.Contains(line, terminal.Program()+" ") { // a command is one piece
-			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
-		}
-	}
-
-	out.Reset()
-	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, AwaitedDetails: *webhook}, {Step: "ask", Visit: 2, Index: &three, AwaitedDetails: *approval}} {
-		var b strings.Builder
-		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.AwaitedAttempt{asked}}
-		writeAwaited(&b, doc, 2, 80, now)
-		out.WriteString(b.String())
-	}
-	many := make([]runs.AwaitedAttempt, 13)
-	for i := range many {
-		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, AwaitedDetails: *webhook}
-	}
-	var b strings.Builder
-	writeAwaited(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
-	require.Contains(t, b.String(), "import[9]")
-	require.Contains(t, b.String(), "  and 3 more\n")
-	require.NotContains(t, b.String(), "import[10]")
-	samples.Golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
-}
-
-// TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
-func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
-	t.Parallel()
-	with := func(status interpreter.Status) protocol.StepRecord {
-		return protocol.StepRecord{CallStatus: interpreter.CallStatus{Status: status}}
-	}
-	running, paused := with(interpreter.Running), with(interpreter.Paused)
-	for want, given := range map[string]struct {
-		record   protocol.StepRecord
-		progress protocol.Progress
-	}{
-		"waiting for an answer": {running, protocol.Progress{Awaits: true, Waiting: 2}},
-		"waiting":               {paused, protocol.Progress{Waiting: 2}},
-		"waiting for a person":  {running, protocol.Progress{Waiting: 2}},
-		"waiting to retry":      {running, protocol.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
-	} {
-		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
-	}
-}
-
-// TestFollowAwaits: who follows a run is told when it begins to wait, with the command
-// that answers, and of progress once a second at most.
-func TestFollowAwaits(t *testing.T) {
-	t.Parallel()
-	now := samples.LocalBegan.Add(time.Hour)
-	webhook, approval := someAwaiting(now)
-	o := newObserver(&session{}, followed("imports-7x2k"))
-	var out bytes.Buffer
-	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })
-	show := func(step string, awaits *interpreter.AwaitedDetails) {
-		record := protocol.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
-			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
-		}}
-		shown.show(o.lines(t.Context(), record))
-	}
-	fresh := *webhook
-	fresh.Reported = time.Time{}
-	show("import", &fresh)
-	show("ask", approval)
-	for done := range int64(30) { // three seconds
-		now = now.Add(100 * time.Millisecond)
-		told := *webhook
-		told.Done = 10 * done
-		show("import", &told)
-	}
-	said := strings.ReplaceAll(out.String(), terminal.Program()+" ", "starter ")
-	require.Contains(t, said, "  import awaits an answer\n  to answer: starter complete imports-7x2k import\n"+
-		"  ask awaits an answer: Load 1200 rows?\n  to answer: starter approve imports-7x2k ask --option 'yes, load' --set rows=INTEGER\n")
-	require.Contains(t, said, " of 1200, reading rows")
-	require.Equal(t, 3, strings.Count(said, " of 1200, "))
-	require.Equal(t, 1, strings.Count(said, "starter complete"))
-}
-
-// followed is a run of which only the ID is known.
-type followed string
-
-func (f followed) GetID() string { return string(f) }
-
-func (followed) GetRunID() string { return "" }
-
-func (followed) GetFirstExecutionRunID() string { return "" }
-
-func (followed) Get(context.Context, any) error { return nil }
-
-func (followed) GetWithOptions(context.Context, any, client.WorkflowRunGetOptions) error { return nil }
-
 func TestAnswerUsage(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []struct {
@@ -593,11 +456,11 @@ func TestAnswerUsage(t *testing.T) {
 		{"--output \"yaml\" is unknown", []string{"approve", "x", "--output", "yaml"}},
 	} {
 		var out, errs bytes.Buffer
-		status := Main(t.Context(), wrong.args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-		require.Equal(t, exitUsage, status, "%v: %s", wrong.args, errs.String())
+		status := Main(t.Context(), wrong.args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		require.Equal(t, exitcode.Usage, status, "%v: %s", wrong.args, errs.String())
 		require.Contains(t, strings.ReplaceAll(errs.String(), terminal.Program()+" ", "starter "), wrong.says)
 	}
 	var errs bytes.Buffer
-	status := Main(t.Context(), []string{"approve", "x", "--address", "127.0.0.1:1"}, Streams{In: strings.NewReader(""), Out: &errs, Err: &errs})
-	require.Equal(t, exitNoServer, status, errs.String())
+	status := Main(t.Context(), []string{"approve", "x", "--address", "127.0.0.1:1"}, cli.Streams{In: strings.NewReader(""), Out: &errs, Err: &errs})
+	require.Equal(t, exitcode.NoServer, status, errs.String())
 }

@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/starter/answer"
 )
 
 const asksBelow = `
@@ -44,14 +46,14 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Contains(t, said, "outer: runs "+id+"/outer#1!1")
 	require.Contains(t, said, "starter approve '"+inner+"' ask")
 	require.Contains(t, said, "starter approve '"+twin+"' ask")
-	refused := d.refuses(exitFailed, "approve", id, "ask")
+	refused := d.refuses(exitcode.Failed, "approve", id, "ask")
 	require.Contains(t, refused, "2 attempts in child runs await an answer; name one of the child runs by its ID")
 	require.Contains(t, refused, "starter approve '"+twin+"' ask")
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, in this run or in a child run")
-	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer does not await answers")
+	require.Contains(t, d.refuses(exitcode.Failed, "complete", id, "import"), "no step import awaits an answer, in this run or in a child run")
+	require.Contains(t, d.refuses(exitcode.Failed, "approve", id, "outer"), "step outer does not await answers")
 	d.does("approve", twin, "ask")
 
-	var answered answerDocument
+	var answered answer.AnswerDocument
 	require.NoError(t, json.Unmarshal([]byte(d.does("approve", id, "--output", "json")), &answered))
 	require.Equal(t, inner, answered.WorkflowID)
 	require.Equal(t, "ask", answered.Step)
@@ -104,7 +106,7 @@ func TestStatusShowsChildRuns(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			got := d.say("status", run)
-			return got.status == exitOK && strings.Contains(got.out, "retry_pending")
+			return got.status == exitcode.OK && strings.Contains(got.out, "retry_pending")
 		}, testenv.Within(50*time.Second), 100*time.Millisecond)
 	}
 	waits(second)

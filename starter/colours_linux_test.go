@@ -17,6 +17,9 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/starter/cli"
+	"reprise/starter/look"
+	"reprise/starter/session"
 	"reprise/workflows/protocol"
 )
 
@@ -68,7 +71,7 @@ func TestAdviceIsDim(t *testing.T) {
 	bad, good := write("bad.yaml", "workflow:\n  - step: a\n    tool: htp\n"), write("good.yaml", "workflow:\n  - step: a\n")
 	run := func(args ...string) string {
 		return onTerminal(t, func(screen io.Writer) {
-			require.NotZero(t, Main(t.Context(), args, Streams{In: bytes.NewReader(nil), Out: io.Discard, Err: screen}))
+			require.NotZero(t, Main(t.Context(), args, cli.Streams{In: bytes.NewReader(nil), Out: io.Discard, Err: screen}))
 		})
 	}
 
@@ -86,8 +89,8 @@ func TestAdviceIsDim(t *testing.T) {
 	defer server.Close()
 	hint := func(result protocol.Result) string {
 		return onTerminal(t, func(screen io.Writer) {
-			a := &app{Streams: Streams{Err: &terminal.Screen{To: screen}}}
-			a.hintNext(&session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
+			a := &cli.App{Streams: cli.Streams{Err: &terminal.Screen{To: screen}}}
+			look.HintNext(a, &session.Session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
 		})
 	}
 	require.Equal(t, dim+"To see what happened: "+terminal.Program()+" events patients-7x2k --failed"+plain+"\n", hint(protocol.Result{Status: interpreter.Failed}))

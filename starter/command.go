@@ -4,99 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
-	"reprise/internal/program/start"
 	"reprise/internal/program/steer"
-	"reprise/interpreter/expression"
+	"reprise/starter/answer"
+	"reprise/starter/author"
+	"reprise/starter/cli"
+	"reprise/starter/control"
+	"reprise/starter/deadletters"
+	"reprise/starter/execute"
+	"reprise/starter/help"
+	"reprise/starter/load"
+	"reprise/starter/look"
+	"reprise/starter/mcpserver"
+	"reprise/starter/operate"
+	"reprise/starter/runpage"
+	"reprise/starter/schedule"
+	"reprise/starter/state"
 )
-
-// Exit statuses, by the names that the commands use.
-const (
-	exitOK          = exitcode.OK
-	exitFailed      = exitcode.Failed
-	exitUsage       = exitcode.Usage
-	exitNoServer    = exitcode.NoServer
-	exitPartial     = exitcode.Partial
-	exitInterrupted = exitcode.Interrupted
-)
-
-// Streams are the standard streams of the command. Out takes what programs
-// read, Err what people read meanwhile.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
-}
-
-// errTerminal reports whether a person sees Err as it is written.
-func (s Streams) errTerminal() bool { return terminal.IsTerminal(s.Err) }
-
-func (s Streams) notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
-
-// advisef prints what a person may do next, dim at a terminal: nothing is wrong with what came before.
-func (s Streams) advisef(format string, args ...any) {
-	s.notef("%s", terminal.PaperOf(s.Err).Paint(terminal.Quiet, fmt.Sprintf(format, args...)))
-}
-
-// statusError carries an exit status to Main. An empty message means that
-// everything has been said.
-type statusError struct {
-	status int
-	err    error
-}
-
-func (e *statusError) Error() string { return e.err.Error() }
-
-func (e *statusError) Unwrap() error { return e.err }
-
-// errSaid ends a command whose output says it all.
-var errSaid = errors.New("")
-
-func withStatus(status int, err error) error { return &statusError{status: status, err: err} }
-
-// statusOf is the exit status of a command that ended with an error.
-func statusOf(err error) int {
-	var stated *statusError
-	switch {
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	case errors.As(err, &stated):
-		return stated.status
-	case errors.Is(err, start.ErrInterrupted):
-		return exitInterrupted
-	case connect.Unreachable(err):
-		return exitNoServer
-	}
-	return exitFailed
-}
-
-func usageError(format string, args ...any) error {
-	return withStatus(exitUsage, fmt.Errorf(format, args...))
-}
 
 // Main is the whole program with the world passed in: it runs one command and
 // returns the exit status. It handles SIGINT, SIGTERM and SIGHUP itself.
-func Main(ctx context.Context, args []string, streams Streams) int {
-	interrupts := watchInterrupts(ctx)
-	defer interrupts.stop()
+func Main(ctx context.Context, args []string, streams cli.Streams) int {
+	interrupts := cli.WatchInterrupts(ctx)
+	defer interrupts.Stop()
 	ran := false
 	out := &terminal.Screen{To: streams.Out}
 	streams.Out, streams.Err = out, &terminal.Screen{To: streams.Err}
-	streams.In = &input{from: streams.In, until: interrupts.graceful}
-	a := &app{Streams: streams, out: out, interrupts: interrupts}
+	streams.In = cli.UntilInterrupted(interrupts.Graceful, streams.In)
+	a := &cli.App{Streams: streams, Screen: out, Interrupts: interrupts}
 	root := newRoot(a)
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
 		ran = true
-		a.noteRenamed(command)
+		a.NoteRenamed(command)
 	}
 	root.SetArgs(args)
 	root.SetIn(streams.In)
@@ -107,31 +53,20 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		err, ran = fmt.Errorf("write standard output: %w", out.Err), true
 	}
 	if err == nil {
-		return exitOK
+		return exitcode.OK
 	}
-	status := statusOf(err)
+	status := cli.StatusOf(err)
 	if !ran { // cobra refused flags or arguments
-		status = exitUsage
+		status = exitcode.Usage
 	}
-	if !errors.Is(err, errSaid) {
-		streams.notef("starter: %v", err)
-		var invalid *invalidError // the command was fine
-		if status == exitUsage && !errors.As(err, &invalid) {
-			streams.advisef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
+	if !errors.Is(err, cli.ErrSaid) {
+		streams.Notef("starter: %v", err)
+		var invalid *load.ProblemsError // the command was fine
+		if status == exitcode.Usage && !errors.As(err, &invalid) {
+			streams.Advisef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
 		}
 	}
 	return status
-}
-
-// app is what the commands share.
-type app struct {
-	Streams
-	out        *terminal.Screen // Out, for what has to be written as it is
-	interrupts *interrupts
-	// warnings are those of the command itself, which a run's report ends with.
-	warnings []string
-	// files has the folder that files are read in; nil reads them anywhere.
-	files *confinement
 }
 
 // commandGroup is what people do with some commands.
@@ -141,42 +76,42 @@ type commandGroup struct {
 }
 
 // commandGroups are all commands below the root by what people do with them, in the order of the help.
-func commandGroups(a *app) []commandGroup {
+func commandGroups(a *cli.App) []commandGroup {
 	return []commandGroup{
 		{"Write playbooks", []*cobra.Command{
-			newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a),
-			newPlanCommand(a), newGraphCommand(a), newToolsCommand(a), newExplainCommand(a), newDocsCommand(a),
-			newLSPCommand(a), newMCPCommand(a), newSchemaCommand(a), newMigrateCommand(a),
+			author.NewNewCommand(a), author.NewValidateCommand(a), author.NewTryCommand(a), author.NewEvalCommand(a), author.NewTestCommand(a),
+			author.NewPlanCommand(a), author.NewGraphCommand(a), author.NewToolsCommand(a), author.NewExplainCommand(a), help.NewDocsCommand(a),
+			author.NewLSPCommand(a), mcpserver.NewMCPCommand(a), author.NewSchemaCommand(a), author.NewMigrateCommand(a),
 		}},
 		{"Run playbooks", []*cobra.Command{
-			newRunCommand(a), newBackfillCommand(a), newScheduleCommand(a), newDevCommand(a),
+			execute.NewRunCommand(a), execute.NewBackfillCommand(a), schedule.NewScheduleCommand(a), operate.NewDevCommand(a),
 		}},
 		{"Look at runs", []*cobra.Command{
-			newListCommand(a), newStatusCommand(a), newFollowCommand(a), newEventsCommand(a), newLogsCommand(a),
-			newStatsCommand(a), newReportCommand(a),
+			look.NewListCommand(a), look.NewStatusCommand(a), look.NewFollowCommand(a), look.NewEventsCommand(a), look.NewLogsCommand(a),
+			look.NewStatsCommand(a), look.NewReportCommand(a),
 		}},
 		{"Steer runs", []*cobra.Command{
-			a.newSteerCommand(steer.Pause, "RUN [STEP]"), a.newSteerCommand(steer.Resume, "RUN [STEP]"),
-			a.newSteerCommand(steer.Set, "RUN STEP KEY=VALUE..."), a.newSteerCommand(steer.RetryNow, "RUN [STEP]"),
-			a.newSteerCommand(steer.Skip, "RUN STEP"), a.newSteerCommand(steer.Cancel, "RUN..."),
+			control.NewSteerCommand(a, steer.Pause, "RUN [STEP]"), control.NewSteerCommand(a, steer.Resume, "RUN [STEP]"),
+			control.NewSteerCommand(a, steer.Set, "RUN STEP KEY=VALUE..."), control.NewSteerCommand(a, steer.RetryNow, "RUN [STEP]"),
+			control.NewSteerCommand(a, steer.Skip, "RUN STEP"), control.NewSteerCommand(a, steer.Cancel, "RUN..."),
 		}},
 		{"Answer runs", []*cobra.Command{
-			newApproveCommand(a), newRejectCommand(a), newCompleteCommand(a), newFailCommand(a),
-			newProgressCommand(a),
+			answer.NewApproveCommand(a), answer.NewRejectCommand(a), answer.NewCompleteCommand(a), answer.NewFailCommand(a),
+			answer.NewProgressCommand(a),
 		}},
 		{"Repair", []*cobra.Command{
-			newDeadLettersCommand(a), newStateCommand(a),
+			deadletters.NewDeadLettersCommand(a), state.NewStateCommand(a),
 		}},
 		{"Operate", []*cobra.Command{
-			newUICommand(a), newServeCommand(a), newSetupCommand(a), newDemoAPICommand(a), newOptionsCommand(a),
-			newCompletionCommand(a), newVersionCommand(a),
+			runpage.NewUICommand(a), operate.NewServeCommand(a), operate.NewSetupCommand(a), operate.NewDemoAPICommand(a), help.NewOptionsCommand(a),
+			newCompletionCommand(a), operate.NewVersionCommand(a),
 		}},
 	}
 }
 
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
-		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: readVersion().Reprise,
+		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: cli.ReadVersion().Reprise,
 		Annotations: map[string]string{}, // the names of the commands of each group, in the order of the help
 	}
 	root.SetVersionTemplate("starter {{.Version}}\n")
@@ -188,8 +123,8 @@ func newRoot(a *app) *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	addHelp(root)
-	a.addCompletion(root)
+	help.Add(root)
+	addCompletion(a, root)
 	explainArgs(root)
 	root.SetFlagErrorFunc(flagError)
 	return root
@@ -218,31 +153,6 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
-// groupAnnotation marks commands that only have others.
-const groupAnnotation = "group"
-
-// oneOfItsCommands refuses a word that is none of a command's own commands.
-func oneOfItsCommands(command *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, one := range command.Commands() {
-		if one.IsAvailableCommand() {
-			names = append(names, one.Name())
-		}
-	}
-	return fmt.Errorf("%s has no command %q%s", command.CommandPath(), args[0], didYouMean("", args[0], names))
-}
-
-// didYouMean is the end of a message about a name that is not known: the one that it resembles most.
-func didYouMean(prefix, name string, known []string) string {
-	if near := expression.Suggest(name, known); near != "" {
-		return fmt.Sprintf("; did you mean %s?", prefix+near)
-	}
-	return ""
-}
-
 // flagError says what is wrong with a flag in words that do not need Go.
 func flagError(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
@@ -255,7 +165,7 @@ func flagError(command *cobra.Command, err error) error {
 				names = append(names, flag.Name)
 			}
 		})
-		return fmt.Errorf("%w%s", err, didYouMean("--", unknown.GetSpecifiedName(), names))
+		return fmt.Errorf("%w%s", err, cli.DidYouMean("--", unknown.GetSpecifiedName(), names))
 	case errors.As(err, &invalid):
 		if expected := map[string]string{
 			"int": "a whole number", "float64": "a number", "duration": "a duration such as 90s or 1h30m", "bool": "true or false",
@@ -264,30 +174,4 @@ func flagError(command *cobra.Command, err error) error {
 		}
 	}
 	return err
-}
-
-// newGroup is a command that has others, and does nothing itself.
-func newGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
-	group := &cobra.Command{
-		Use: name, Aliases: []string{alias}, Args: oneOfItsCommands, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-		Annotations: map[string]string{groupAnnotation: ""},
-	}
-	if alias == "" {
-		group.Aliases = nil
-	}
-	group.AddCommand(of...)
-	return group
-}
-
-// outputFlag adds --output with a table, or JSON.
-func outputFlag(command *cobra.Command, into *string) {
-	outputFlagOf(command, into, "", "table", "json")
-}
-
-// outputFlagOf adds --output with formats, of which the first is the default, and refuses others before
-// the command begins. note follows the formats in the help.
-func outputFlagOf(command *cobra.Command, into *string, note string, formats ...string) {
-	command.Flags().StringVarP(into, "output", "o", formats[0], orList(formats)+note)
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	command.PreRunE = func(*cobra.Command, []string) error { return choice("--output", *into, formats) }
 }

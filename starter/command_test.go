@@ -9,10 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"reprise/starter/cli"
+	"reprise/starter/execute"
 )
 
 // constructor is the declaration of a function that makes a command.
-var constructor = regexp.MustCompile(`(?m)^func (new\w+Command)\(a \*app\)`)
+var constructor = regexp.MustCompile(`(?m)^func ([nN]ew\w+Command)\(a \*cli\.App\)`)
 
 // readAll is the text of all files of a pattern.
 func readAll(t *testing.T, patterns ...string) string {
@@ -46,22 +49,22 @@ func each(command *cobra.Command, visit func(path string, command *cobra.Command
 
 // firstArg is what stands before the name of a command where a test runs it by itself: the first of its
 // arguments. A word that is anything else in a test runs nothing.
-const firstArg = `(?:\[\]string\{|\.does\(|\.says\(exit\w+, |\.refuses\(exit\w+, |starter", )`
+const firstArg = `(?:\[\]string\{|\.does\(|\.says\(exitcode\.\w+, |\.refuses\(exitcode\.\w+, |starter", )`
 
 // TestCommandsAreComplete: CONTRIBUTING has the list of the files that a command needs;
 // what one of them misses is found here.
 func TestCommandsAreComplete(t *testing.T) {
 	t.Parallel()
-	tests := readAll(t, "testdata/script/*/*.txtar", "*_test.go")
-	each(newRoot(&app{}), func(path string, command *cobra.Command) {
+	tests := readAll(t, "testdata/script/*/*.txtar", "*_test.go", "*/*_test.go")
+	each(newRoot(&cli.App{}), func(path string, command *cobra.Command) {
 		words, last := regexp.QuoteMeta(path), regexp.QuoteMeta(command.Name())
 		for _, one := range []struct {
 			there   bool
 			missing string
 		}{
-			{command.Short != "", "a section of help.txt"},
-			{command.Long != "", "a text in its section of help.txt"},
-			{strings.Contains(command.Example, "  starter "+path), "an example in help.txt, a line that begins with starter " + path},
+			{command.Short != "", "a section of help/help.txt"},
+			{command.Long != "", "a text in its section of help/help.txt"},
+			{strings.Contains(command.Example, "  starter "+path), "an example in help/help.txt, a line that begins with starter " + path},
 			{matches(`starter `+words+`\b|`+firstArg+`"`+last+`"`, tests), "a script of testdata/script, or another test, that runs it"},
 		} {
 			if !one.there {
@@ -76,7 +79,7 @@ func matches(pattern, text string) bool { return regexp.MustCompile(pattern).Mat
 // TestCommandsAreAdded: a command that is written is one of the program.
 func TestCommandsAreAdded(t *testing.T) {
 	t.Parallel()
-	code := readAll(t, "[^_]*.go")
+	code := readAll(t, "*.go", "*/*.go")
 	found := constructor.FindAllStringSubmatch(code, -1)
 	require.Greater(t, len(found), 30)
 	for _, match := range found {
@@ -93,7 +96,7 @@ func TestBackfillIsBehindOtherWork(t *testing.T) {
 		args []string
 		want int
 	}{{nil, 5}, {[]string{"--priority", "2"}, 2}} {
-		command := newBackfillCommand(&app{})
+		command := execute.NewBackfillCommand(&cli.App{})
 		require.NoError(t, command.ParseFlags(row.args))
 		priority, err := command.Flags().GetInt("priority")
 		require.NoError(t, err)
@@ -105,7 +108,7 @@ func TestBackfillIsBehindOtherWork(t *testing.T) {
 func TestOutputIsCompleted(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	each(newRoot(&app{}), func(path string, command *cobra.Command) {
+	each(newRoot(&cli.App{}), func(path string, command *cobra.Command) {
 		flag := command.Flags().Lookup("output")
 		if flag == nil || path == "report" { // whose output is a file
 			return

@@ -11,6 +11,10 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/starter/cli"
+	"reprise/starter/deadletters"
+	"reprise/starter/help"
+	"reprise/starter/session"
 	"reprise/workflows/protocol"
 )
 
@@ -20,7 +24,7 @@ const listPage = 100
 // completionPatience is how long a server may take to list what completes a word.
 const completionPatience = time.Second
 
-func newCompletionCommand(a *app) *cobra.Command {
+func newCompletionCommand(a *cli.App) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use: "completion SHELL", ValidArgs: shells, Args: cobra.ExactArgs(1),
@@ -34,21 +38,23 @@ func newCompletionCommand(a *app) *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(a.Out, true)
 			}
-			return usageError("the shell %q is unknown, expected %s", args[0], sentenceList(shells, "or"))
+			return cli.UsageError("the shell %q is unknown, expected %s", args[0], cli.SentenceList(shells, "or"))
 		},
 	}
 }
 
 // addCompletion has the shell complete arguments, by the names that usage lines give
 // them, and values of flags.
-func (a *app) addCompletion(root *cobra.Command) {
-	eachBelow(root, func(command *cobra.Command) {
+func addCompletion(a *cli.App, root *cobra.Command) {
+	help.EachBelow(root, func(command *cobra.Command) {
 		if len(command.ValidArgs) == 0 {
-			command.ValidArgsFunction = a.completeArgument
+			command.ValidArgsFunction = func(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+				return completeArgument(a, command, args, begun)
+			}
 		}
 		for name, words := range map[string][]string{
-			"status":  asTexts(interpreter.StatusesOf(interpreter.OfRun)),
-			"class":   asTexts(errorClasses),
+			"status":  cli.AsTexts(interpreter.StatusesOf(interpreter.OfRun)),
+			"class":   cli.AsTexts(deadletters.ErrorClasses),
 			"overlap": playbook.Overlaps,
 		} {
 			if command.Flags().Lookup(name) != nil {
@@ -60,14 +66,14 @@ func (a *app) addCompletion(root *cobra.Command) {
 				if len(args) == 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return beginningWith(begun, a.known(command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
+				return beginningWith(begun, known(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	})
 }
 
 // completeArgument completes the next argument of a command.
-func (a *app) completeArgument(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completeArgument(a *cli.App, command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	operands := strings.Fields(command.Use)[1:]
 	if len(operands) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -80,53 +86,53 @@ func (a *app) completeArgument(command *cobra.Command, args []string, begun stri
 	case "FILE", "FILE|RUN":
 		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case "RUN":
-		return beginningWith(begun, a.known(command, listedRuns)), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, known(a, command, listedRuns)), cobra.ShellCompDirectiveNoFileComp
 	case "STEP":
-		return beginningWith(begun, a.known(command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, known(a, command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
 	case "NAME":
-		return beginningWith(begun, a.known(command, scheduleNames)), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(begun, known(a, command, scheduleNames)), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // known asks the server that the flags name; it answers soon, or nothing is known.
-func (a *app) known(command *cobra.Command, read func(context.Context, *session) []string) []string {
-	ctx, cancel := context.WithTimeout(a.interrupts.graceful, completionPatience)
+func known(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
+	ctx, cancel := context.WithTimeout(a.Interrupts.Graceful, completionPatience)
 	defer cancel()
-	s, err := givenServer(command).existing(ctx)
+	s, err := givenServer(command).Existing(ctx)
 	if err != nil || s == nil {
 		return nil
 	}
-	defer s.end(true)
+	defer s.End(true)
 	return read(ctx, s)
 }
 
 // givenServer is what the flags of a command that only completes say of the server.
-func givenServer(command *cobra.Command) *serverFlags {
+func givenServer(command *cobra.Command) *session.ServerFlags {
 	given := func(name string) string { return command.Flag(name).Value.String() }
 	if command.Flag("address") == nil {
-		return &serverFlags{taskQueue: protocol.DefaultTaskQueue}
+		return &session.ServerFlags{TaskQueue: protocol.DefaultTaskQueue}
 	}
-	server := &serverFlags{taskQueue: given("task-queue"), payloadStore: given("payload-store")}
+	server := &session.ServerFlags{TaskQueue: given("task-queue"), PayloadStore: given("payload-store")}
 	server.Address, server.Namespace, server.Profile = given("address"), given("namespace"), given("profile")
 	return server
 }
 
-func listedRuns(ctx context.Context, s *session) (ids []string) {
-	list, err := s.runs().List(ctx, runs.Filter{Limit: listPage})
+func listedRuns(ctx context.Context, s *session.Session) (ids []string) {
+	list, err := s.Runs().List(ctx, runs.Filter{Limit: listPage})
 	if err != nil {
 		return nil
 	}
 	return lists.Map(list.Runs, func(run runs.Found) string { return run.WorkflowID })
 }
 
-func stepsOf(id string) func(context.Context, *session) []string {
-	return func(ctx context.Context, s *session) (names []string) {
-		run, err := s.runs().Find(ctx, id, "")
+func stepsOf(id string) func(context.Context, *session.Session) []string {
+	return func(ctx context.Context, s *session.Session) (names []string) {
+		run, err := s.Runs().Find(ctx, id, "")
 		if err != nil {
 			return nil
 		}
-		status, err := s.runs().Status(ctx, run, time.Now())
+		status, err := s.Runs().Status(ctx, run, time.Now())
 		if err != nil {
 			return nil
 		}
@@ -134,8 +140,8 @@ func stepsOf(id string) func(context.Context, *session) []string {
 	}
 }
 
-func scheduleNames(ctx context.Context, s *session) (names []string) {
-	page, err := s.runs().Schedules(ctx, "", listPage)
+func scheduleNames(ctx context.Context, s *session.Session) (names []string) {
+	page, err := s.Runs().Schedules(ctx, "", listPage)
 	if err != nil {
 		return nil
 	}
@@ -144,8 +150,4 @@ func scheduleNames(ctx context.Context, s *session) (names []string) {
 
 func beginningWith(begun string, words []string) []string {
 	return lists.Filter(words, func(word string) bool { return strings.HasPrefix(word, begun) })
-}
-
-func asTexts[W ~string](words []W) []string {
-	return lists.Map(words, func(word W) string { return string(word) })
 }

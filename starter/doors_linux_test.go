@@ -33,7 +33,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/test/testenv"
+	"reprise/starter/session"
 )
 
 // household is a folder of this user, in which programs run with a umask that takes no right from anybody.
@@ -300,9 +302,9 @@ func TestAnotherUser(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(h.folder, "callers.yaml"), 0o600))
 
 	_, dev := h.start("", `Runs:\s+(\S+)\n(?s:.*)Ctrl-C stops it`, "dev", "--port", "0", "--ui-port", "0", "--page-port", "0", "--db-filename", "state/temporal.db")
-	h.does(exitOK, "run", "work.yaml", "--workflow-id", "work")
-	h.does(exitOK, "report", "work", "--output", "report.html")
-	h.does(exitOK, "try", "work.yaml", "--step", "large", "--allow-writes", "--record", "recorded.json")
+	h.does(exitcode.OK, "run", "work.yaml", "--workflow-id", "work")
+	h.does(exitcode.OK, "report", "work", "--output", "report.html")
+	h.does(exitcode.OK, "try", "work.yaml", "--step", "large", "--allow-writes", "--record", "recorded.json")
 	h.start("", `Runs:\s+(\S+)\n`, "ui", "--listen", "127.0.0.1:0")
 	_, reader := h.start("", `Runs:\s+(\S+)\n`, "ui", "--listen", "127.0.0.1:0", "--read-only")
 	h.start("", `"msg":"serving","url":"http://([^"]+)"`, "serve", "--listen", "127.0.0.1:0", "--playbooks", "books", "--tokens", "callers.yaml")
@@ -446,9 +448,9 @@ func (h *household) intrudes() (passed []string) {
 // tellsNoKey looks for keys in what everybody may read of processes.
 func (h *household) tellsNoKey() {
 	h.t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.folder, statePath()))
+	text, err := os.ReadFile(filepath.Join(h.folder, session.StatePath()))
 	require.NoError(h.t, err)
-	var state devState
+	var state session.DevState
 	require.NoError(h.t, json.Unmarshal(text, &state))
 	require.NotEmpty(h.t, state.Key)
 	for _, pid := range testenv.Processes(h.t, runVariable+"="+h.mark) {
@@ -469,9 +471,9 @@ func TestModesOfFiles(t *testing.T) {
 	h.write("work.yaml", work)
 	h.write("store/kept", "")
 	_, _ = h.start("", `Ctrl-C stops it`, "dev", "--port", "0", "--ui-port", "0", "--page-port", "0", "--db-filename", "fresh/deep/temporal.db", "--payload-store", "file://"+filepath.Join(h.folder, "store/below"))
-	h.does(exitOK, "run", "work.yaml", "--workflow-id", "work")
-	h.does(exitOK, "report", "work", "--output", "report.html")
-	h.does(exitOK, "try", "work.yaml", "--step", "large", "--allow-writes", "--record", "recorded.json")
+	h.does(exitcode.OK, "run", "work.yaml", "--workflow-id", "work")
+	h.does(exitcode.OK, "report", "work", "--output", "report.html")
+	h.does(exitcode.OK, "try", "work.yaml", "--step", "large", "--allow-writes", "--record", "recorded.json")
 	made := map[string]fs.FileMode{}
 	require.NoError(t, filepath.WalkDir(h.folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || path == h.folder || h.ours[path] {

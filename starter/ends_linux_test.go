@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
 )
 
 // endings are, for each command, words with which it lasts: BLACKHOLE is a server that answers nothing, PIPE a pipe without a
@@ -47,7 +48,7 @@ var endings = map[string]string{
 func leaves(command *cobra.Command, words string) map[string]*cobra.Command {
 	all := map[string]*cobra.Command{}
 	if words != "" && command.Runnable() {
-		if _, is := command.Annotations[groupAnnotation]; !is {
+		if _, is := command.Annotations[cli.GroupAnnotation]; !is {
 			all[words] = command
 		}
 	}
@@ -84,7 +85,7 @@ func TestEveryCommandEnds(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	all := leaves(newRoot(&app{}), "")
+	all := leaves(newRoot(&cli.App{}), "")
 	require.NotEmpty(t, all)
 	starter, err := exec.LookPath("starter")
 	require.NoError(t, err)

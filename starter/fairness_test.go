@@ -9,28 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
-	"reprise/internal/program/start"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
 )
-
-func TestFairnessFlags(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		flags fairnessFlags
-		want  temporal.Priority
-	}{
-		{fairnessFlags{priority: 3, weight: 1}, temporal.Priority{FairnessKey: "run"}},
-		{fairnessFlags{priority: 1, weight: 1}, temporal.Priority{PriorityKey: 1, FairnessKey: "run"}},
-		{fairnessFlags{priority: 3, weight: 0.5}, temporal.Priority{FairnessKey: "run", FairnessWeight: 0.5}},
-		{fairnessFlags{priority: 5, key: "night", weight: 2}, temporal.Priority{PriorityKey: 5, FairnessKey: "night", FairnessWeight: 2}},
-	} {
-		require.NoError(t, row.flags.check())
-		require.Equal(t, row.want, (&start.Plan{WorkflowID: "run", Fairness: row.flags.settings()}).Priority())
-	}
-}
 
 const nothingBook = `
 apiVersion: reprise/v1
@@ -67,7 +51,7 @@ func TestARunStartsWithItsTurns(t *testing.T) {
 				"run", file, "--detach", "--address", env.Address, "--namespace", env.Namespace, "--task-queue", id, "--workflow-id", id,
 			}, row.flags...)
 			var out, errs bytes.Buffer
-			require.Equal(t, exitOK, Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), "%s", &errs)
+			require.Equal(t, exitcode.OK, Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), "%s", &errs)
 			run, err := env.Client().DescribeWorkflowExecution(t.Context(), id, "")
 			require.NoError(t, err)
 			got := run.GetWorkflowExecutionInfo().GetPriority()

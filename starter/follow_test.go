@@ -17,7 +17,10 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
+	"reprise/starter/look"
 )
 
 // frontend stands before a server: it counts what it is asked, and fails while its
@@ -118,12 +121,12 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			var out bytes.Buffer
 			errs, ended := &voice{}, make(chan int, 1)
 			go func() {
-				ended <- Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace}, Streams{In: strings.NewReader(""), Out: &out, Err: errs})
+				ended <- Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: errs})
 			}()
 			require.Eventually(t, func() bool { return strings.Contains(errs.String(), "trying again") || len(ended) > 0 }, testenv.Within(time.Minute), 10*time.Millisecond)
 			require.Empty(t, ended, "it has given up: %s", errs)
 			front.fail(nil)
-			require.Equal(t, exitOK, testenv.Receive(t, ended, "the end of follow"), "%s%s", &out, errs)
+			require.Equal(t, exitcode.OK, testenv.Receive(t, ended, "the end of follow"), "%s%s", &out, errs)
 			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is there and cannot answer")
 		})
 	}
@@ -131,18 +134,10 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 
 // looks is how many looks following takes in a time.
 func looks(length time.Duration) (n int) {
-	for at := followInterval / 2; at < length; at += pollInterval(followInterval, at, 0) {
+	for at := look.FollowInterval / 2; at < length; at += look.PollInterval(look.FollowInterval, at, 0) {
 		n++
 	}
 	return n
-}
-
-func TestPollsGetRarer(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, 14, looks(20*time.Second), "40 at twice a second")
-	require.Equal(t, 55, looks(10*time.Minute), "1200 at twice a second")
-	require.Equal(t, 8*time.Second, pollInterval(followInterval, time.Second, 2*time.Second), "looks are not most of the load")
-	require.Equal(t, longestPause, pollInterval(followInterval, time.Hour, time.Second))
 }
 
 // TestFollowingPollsLess: queries are what a server bills.
@@ -152,8 +147,8 @@ func TestFollowingPollsLess(t *testing.T) {
 	began := time.Now()
 	id, front := d.sleeps("6s"), newFrontend(t, d.env)
 	var out, errs bytes.Buffer
-	require.Equal(t, exitOK, Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace},
-		Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), "%s%s", &out, &errs)
+	require.Equal(t, exitcode.OK, Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace},
+		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), "%s%s", &out, &errs)
 	require.Contains(t, errs.String(), "awaits an answer")
 	queries := front.count("QueryWorkflow")
 	t.Logf("%d queries, %d reads of history, %d descriptions in %s", queries, front.count("GetWorkflowExecutionHistory"),
@@ -174,7 +169,7 @@ func TestFollowSaysWhatIsMissing(t *testing.T) {
 	var said voice
 	var following sync.WaitGroup
 	following.Go(func() {
-		Main(ctx, []string{"follow", id, "--address", d.env.Address, "--namespace", d.env.Namespace}, Streams{Out: &said, Err: &said})
+		Main(ctx, []string{"follow", id, "--address", d.env.Address, "--namespace", d.env.Namespace}, cli.Streams{Out: &said, Err: &said})
 	})
 	shows := func(text string) {
 		t.Helper()

@@ -9,20 +9,23 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
+	"reprise/starter/cli"
+	"reprise/starter/help"
 )
 
 // TestHelpFits: help has at most 80 columns, and says what each command does in the words
 // of help.txt alone.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
-	topics, written := helpTopics(), map[string]bool{"starter": true}
-	root := newRoot(&app{})
+	topics, written := help.Topics(), map[string]bool{"starter": true}
+	root := newRoot(&cli.App{})
 	check := func(command *cobra.Command) {
 		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")
 		written[path] = true
 		require.Contains(t, topics, path, "help.txt has no section for the command")
-		text := renderHelp(command)
+		text := help.Render(command)
 		for line := range strings.Lines(text) {
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), terminal.HelpColumns, "%s: %s", path, line)
 		}
@@ -30,7 +33,7 @@ func TestHelpFits(t *testing.T) {
 		require.NotEmpty(t, command.Example, path)
 	}
 	check(root)
-	eachBelow(root, check)
+	help.EachBelow(root, check)
 	for path := range topics {
 		require.True(t, written[path], "help.txt has a section of %q, which is no command", path)
 	}
@@ -44,10 +47,10 @@ func TestOptions(t *testing.T) {
 	for _, flag := range []string{"--address", "--namespace", "--task-queue", "--payload-store", "--profile", "--connections"} {
 		require.Contains(t, out.String(), flag)
 	}
-	help, _, err := newRoot(&app{}).Find([]string{"run"})
+	run, _, err := newRoot(&cli.App{}).Find([]string{"run"})
 	require.NoError(t, err)
-	require.NotContains(t, renderHelp(help), "host:port of the Temporal server")
-	require.Contains(t, renderHelp(help), "starter options")
+	require.NotContains(t, help.Render(run), "host:port of the Temporal server")
+	require.Contains(t, help.Render(run), "starter options")
 }
 
 // TestCompletion: a shell completes statuses, formats, tools and files, and asks no server
@@ -76,7 +79,7 @@ func TestCompletion(t *testing.T) {
 		require.Contains(t, out.String(), "__complete", shell)
 	}
 	streams, _, errs := captured()
-	require.Equal(t, exitUsage, Main(t.Context(), []string{"completion", "csh"}, streams))
+	require.Equal(t, exitcode.Usage, Main(t.Context(), []string{"completion", "csh"}, streams))
 	require.Contains(t, errs.String(), "expected bash, zsh or fish")
 }
 
@@ -84,7 +87,7 @@ func TestCompletion(t *testing.T) {
 func TestASuggestion(t *testing.T) {
 	t.Parallel()
 	streams, _, errs := captured()
-	require.Equal(t, exitUsage, Main(t.Context(), []string{"rn"}, streams))
+	require.Equal(t, exitcode.Usage, Main(t.Context(), []string{"rn"}, streams))
 	require.Contains(t, errs.String(), "Did you mean this?\n\trun\n")
 }
 
@@ -107,7 +110,7 @@ func TestMistypedFlagsAndCommands(t *testing.T) {
 		"starter serve token has no command \"nwe\"; did you mean new?\n": {"serve", "token", "nwe"},
 	} {
 		streams, _, errs := captured()
-		require.Equal(t, exitUsage, Main(t.Context(), args, streams))
+		require.Equal(t, exitcode.Usage, Main(t.Context(), args, streams))
 		require.Contains(t, errs.String(), "starter: "+said)
 	}
 }
@@ -116,9 +119,9 @@ func TestMistypedFlagsAndCommands(t *testing.T) {
 func TestUsageOfGroups(t *testing.T) {
 	t.Parallel()
 	for _, path := range [][]string{{"schedule"}, {"state"}, {"dead-letters"}, {"serve", "token"}} {
-		command, _, err := newRoot(&app{}).Find(path)
+		command, _, err := newRoot(&cli.App{}).Find(path)
 		require.NoError(t, err)
-		require.Contains(t, renderHelp(command), "Usage:\n  starter "+strings.Join(path, " ")+" COMMAND\n")
+		require.Contains(t, help.Render(command), "Usage:\n  starter "+strings.Join(path, " ")+" COMMAND\n")
 	}
 }
 
@@ -130,17 +133,17 @@ func TestRenamedFlags(t *testing.T) {
 		"note is --reason":  {"schedule", "pause", "nightly", "--note", "the API is down"},
 	} {
 		streams, _, errs := captured()
-		require.Equal(t, exitNoServer, Main(t.Context(), append(args, "--address", "127.0.0.1:1"), streams), "%s", errs)
+		require.Equal(t, exitcode.NoServer, Main(t.Context(), append(args, "--address", "127.0.0.1:1"), streams), "%s", errs)
 		require.Contains(t, errs.String(), "note: --"+earlier+" now\n")
-		command, _, err := newRoot(&app{}).Find(args)
+		command, _, err := newRoot(&cli.App{}).Find(args)
 		require.NoError(t, err)
 		name, _, _ := strings.Cut(earlier, " ")
-		require.NotContains(t, renderHelp(command), "--"+name)
+		require.NotContains(t, help.Render(command), "--"+name)
 	}
 }
 
 // captured are streams whose output a test reads.
-func captured() (streams Streams, out, errs *bytes.Buffer) {
+func captured() (streams cli.Streams, out, errs *bytes.Buffer) {
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
-	return Streams{In: strings.NewReader(""), Out: out, Err: errs}, out, errs
+	return cli.Streams{In: strings.NewReader(""), Out: out, Err: errs}, out, errs
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/test/testenv"
 )
 
@@ -29,7 +30,7 @@ func (s *silent) Read([]byte) (int, error) {
 func TestInterruptEndsAReadOfTheInput(t *testing.T) {
 	t.Parallel()
 	for status, commands := range map[int][][]string{
-		exitInterrupted: {
+		exitcode.Interrupted: {
 			{"validate", "-"},
 			{"run", "-", "--address", "127.0.0.1:1"},
 			{"try", "-"},
@@ -40,7 +41,7 @@ func TestInterruptEndsAReadOfTheInput(t *testing.T) {
 			{"complete", "a", "b", "--result", "-"},
 			{"logs", "a", "--file", "-"},
 		},
-		exitOK: {{"lsp"}, {"mcp"}},
+		exitcode.OK: {{"lsp"}, {"mcp"}},
 	} {
 		for _, args := range commands {
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -63,12 +64,4 @@ func TestInterruptEndsAReadOfTheInput(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestAnswersToQuestions: an interrupted question is no answer.
-func TestAnswersToQuestions(t *testing.T) {
-	t.Parallel()
-	ctx, interrupt := context.WithCancel(t.Context())
-	interrupt()
-	require.ErrorIs(t, answered(&input{from: &silent{waiting: make(chan struct{}), ended: t.Context().Done()}, until: ctx}), errInterrupted)
 }

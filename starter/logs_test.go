@@ -2,123 +2,19 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
 	"reprise/workflows/protocol"
 )
-
-// TestLogLines: which lines are about a run, and how they are shown.
-func TestLogLines(t *testing.T) {
-	t.Parallel()
-	lines := strings.Join([]string{
-		`{"time":"2026-09-01T12:00:00Z","level":"WARN","msg":"an attempt failed","call":"step fetch","step":"fetch","visit":2,"page":3,"attempt":4,"index":13,"operation_key":"abc","kind":"http","error":"HTTP 503\nagain","run":"patients","Attempt":1,"WorkflowID":"patients/fetch#2/13"}`,
-		"worker-1  | " + `{"time":"2026-09-01T12:00:01Z","level":"INFO","msg":"python printed","step":"a","visit":1,"page":1,"attempt":1,"sink":"a.sink","run":"patients","output":"\u001b[31mred\nsecond\n"}`,
-		`{"time":"x","level":"ERROR","msg":"the \u001b[2Jrun failed","WorkflowID":"patients"}`,
-		`{"msg":"of a reprocess","run":"patients/reprocess-1"}`,
-		`{"msg":"of another","run":"patients2"}`, `{"msg":"of none"}`,
-		`text`, `{"msg": broken`, ``, `["patients"]`,
-		`{"run":"patients","msg":"` + strings.Repeat("x", maxLogLine) + `"}`,
-		`{"run":"patients","msg":"last"}`,
-	}, "\n")
-	var out strings.Builder
-	tail := newLogTail("log", io.NopCloser(strings.NewReader(lines)), nil)
-	view := &logView{run: "patients", options: &logsOptions{}, show: func(text string) error {
-		out.WriteString(text)
-		return nil
-	}}
-	require.NoError(t, tail.each(t.Context(), false, nil, view.writeLine))
-	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
-	require.Equal(t, at.Format(time.DateTime)+".000Z WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
-		"  HTTP 503\n  again\n"+
-		at.Add(time.Second).Format(time.DateTime)+".000Z INFO  a sink a.sink attempt 1: python printed\n"+
-		"  \\u001b[31mred\n  second\n"+
-		"x ERROR the \\u001b[2Jrun failed\n"+"       of a reprocess\n"+"       last\n", out.String())
-	require.Equal(t, 5, view.shown)
-	require.Equal(t, 3, view.foreign)
-	require.Equal(t, 1, tail.long)
-}
-
-// safeBuffer is written and read side by side.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// TestLogsAreFollowed over files that are cut off and moved away, to the end of the
-// run.
-func TestLogsAreFollowed(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "log")
-	line := func(n int) string { return fmt.Sprintf(`{"run":"r","msg":"line %d"}`+"\n", n) }
-	appendTo := func(path, text string) {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		require.NoError(t, err)
-		_, err = file.WriteString(text)
-		require.NoError(t, err)
-		require.NoError(t, file.Close())
-	}
-	appendTo(path, line(1)+line(2)[:10])
-	tail, err := (&app{}).openLog(path)
-	require.NoError(t, err)
-	out := &safeBuffer{}
-	view := &logView{run: "r", options: &logsOptions{}, show: func(text string) error {
-		_, err := io.WriteString(out, text)
-		return err
-	}}
-	var over atomic.Bool
-	done := make(chan error, 1)
-	go func() {
-		defer tail.close()
-		done <- tail.each(t.Context(), true, func(context.Context) bool { return over.Load() }, view.writeLine)
-	}()
-	shows := func(n int) {
-		t.Helper()
-		require.Eventually(t, func() bool { return strings.Count(out.String(), "\n") == n }, patience, 10*time.Millisecond)
-		require.Contains(t, out.String(), fmt.Sprintf("line %d\n", n))
-	}
-	shows(1)
-	appendTo(path, line(2)[10:])
-	shows(2)
-	require.NoError(t, os.Truncate(path, 0))
-	appendTo(path, line(3))
-	shows(3)
-	require.NoError(t, os.Rename(path, path+".1"))
-	appendTo(path+".1", line(4)) // of a writer that has not noticed
-	shows(4)
-	appendTo(path, line(5))
-	shows(5)
-	require.NoError(t, os.Rename(path, path+".2"))
-	appendTo(path, line(6))
-	over.Store(true)
-	require.NoError(t, testenv.Receive(t, done, "the end of the log"))
-	shows(6)
-}
 
 // TestLogsOfARunThatTheServerKnows are found by the beginning of its ID, and by
 // none that is unknown.
@@ -134,7 +30,7 @@ func TestLogsOfARunThatTheServerKnows(t *testing.T) {
 		t.Helper()
 		var out bytes.Buffer
 		got := Main(t.Context(), []string{"logs", id, "--file", "-", "--address", env.Address, "--namespace", env.Namespace, "--payload-store", ""},
-			Streams{In: strings.NewReader(log), Out: &out, Err: &out})
+			cli.Streams{In: strings.NewReader(log), Out: &out, Err: &out})
 		require.Equal(t, wanted, got, out.String())
 		return out.String()
 	}
@@ -142,8 +38,8 @@ func TestLogsOfARunThatTheServerKnows(t *testing.T) {
 		_, err := (&runs.Reader{Client: env.Client(), Namespace: env.Namespace}).Find(t.Context(), id, "")
 		return err == nil
 	}, patience, 50*time.Millisecond)
-	require.Contains(t, logs(exitOK, id), " found\n")
-	require.Contains(t, logs(exitOK, "forgotten-"+id), " kept\n", "the server may have forgotten a run")
-	require.Contains(t, logs(exitUsage, "unknown-"+id), "no run has the ID")
+	require.Contains(t, logs(exitcode.OK, id), " found\n")
+	require.Contains(t, logs(exitcode.OK, "forgotten-"+id), " kept\n", "the server may have forgotten a run")
+	require.Contains(t, logs(exitcode.Usage, "unknown-"+id), "no run has the ID")
 	require.NoError(t, env.Client().TerminateWorkflow(t.Context(), started.GetID(), "", "the end of a test"))
 }

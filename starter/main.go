@@ -4,8 +4,10 @@ package main
 import (
 	"context"
 	"os"
+
+	"reprise/starter/cli"
 )
 
 func main() {
-	os.Exit(Main(context.Background(), os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(Main(context.Background(), os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

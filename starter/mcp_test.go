@@ -22,6 +22,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
+	"reprise/starter/mcpserver"
 )
 
 // program is the starter: by this name the tests are the program.
@@ -123,7 +124,7 @@ func TestMCPTools(t *testing.T) {
 		{false, reading},
 		{true, []string{"cancel", "eval", "events", "explain", "list", "pause", "resume", "retry-now", "run", "skip", "status", "test", "try", "validate"}},
 	} {
-		server, err := newMCPServer(mcpOptions{allowWrites: row.writes})
+		server, err := mcpserver.NewServer(mcpserver.Options{AllowWrites: row.writes})
 		require.NoError(t, err)
 		near, far := mcp.NewInMemoryTransports()
 		_, err = server.Connect(t.Context(), near, nil)

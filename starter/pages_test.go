@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/docs"
+	"reprise/starter/cli"
 )
 
 // TestCommandsInPages: the commands that pages show are commands of starter, with flags that they
@@ -87,7 +88,7 @@ func shellWords(line string) []string {
 
 // parses finds a command, and reads its flags and counts its arguments.
 func parses(words []string) error {
-	command, rest, err := newRoot(&app{}).Find(words)
+	command, rest, err := newRoot(&cli.App{}).Find(words)
 	if err != nil {
 		return err
 	}

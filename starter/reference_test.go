@@ -8,13 +8,14 @@ import (
 
 	"reprise/internal/test/docs"
 	"reprise/internal/test/samples"
+	"reprise/starter/cli"
 )
 
 // TestGoldenCommands: docs/reference/commands.md says what the commands say.
 func TestGoldenCommands(t *testing.T) {
 	t.Parallel()
 	const page = "../docs/reference/commands.md"
-	want := docs.Commands("commands", newRoot(&app{}))
+	want := docs.Commands("commands", newRoot(&cli.App{}))
 	if samples.Update() {
 		require.NoError(t, docs.WriteFile(page, want))
 	}

@@ -24,14 +24,16 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
-	"reprise/internal/base/terminal"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
-	"reprise/internal/program/timetable"
 	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/schedule"
 	"reprise/workflows"
 	"reprise/workflows/protocol"
 )
@@ -74,7 +76,7 @@ func (p *planner) says(wanted int, args ...string) (out, errs string) {
 	var to, toErr bytes.Buffer
 	args = append([]string{"schedule"}, args...)
 	args = append(args, "--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", p.store)
-	got := Main(p.t.Context(), args, Streams{In: strings.NewReader(""), Out: &to, Err: &toErr})
+	got := Main(p.t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &to, Err: &toErr})
 	require.Equal(p.t, wanted, got, "%v\n%s%s", args, to.String(), toErr.String())
 	return to.String(), toErr.String()
 }
@@ -83,7 +85,7 @@ func (p *planner) says(wanted int, args ...string) (out, errs string) {
 func (p *planner) create(file string, args ...string) string {
 	p.t.Helper()
 	name := "s-" + p.queue + "-" + fmt.Sprint(time.Now().UnixNano())
-	p.says(exitOK, append([]string{"create", name, file}, args...)...)
+	p.says(exitcode.OK, append([]string{"create", name, file}, args...)...)
 	p.t.Cleanup(func() {
 		_ = p.env.Client().ScheduleClient().GetHandle(context.Background(), name).Delete(context.Background()) // unless the test has
 	})
@@ -91,19 +93,19 @@ func (p *planner) create(file string, args ...string) string {
 }
 
 // show is what schedule show says of a schedule.
-func (p *planner) show(name string) scheduleDocument {
+func (p *planner) show(name string) schedule.ScheduleDocument {
 	p.t.Helper()
-	out, _ := p.says(exitOK, "show", name, "--output", "json")
-	var doc scheduleDocument
+	out, _ := p.says(exitcode.OK, "show", name, "--output", "json")
+	var doc schedule.ScheduleDocument
 	require.NoError(p.t, json.Unmarshal([]byte(out), &doc))
 	return doc
 }
 
 // trigger starts a run and gives it.
-func (p *planner) trigger(name string, args ...string) triggered {
+func (p *planner) trigger(name string, args ...string) schedule.TriggeredRun {
 	p.t.Helper()
-	out, _ := p.says(exitOK, append([]string{"trigger", name, "--output", "json"}, args...)...)
-	var result triggered
+	out, _ := p.says(exitcode.OK, append([]string{"trigger", name, "--output", "json"}, args...)...)
+	var result schedule.TriggeredRun
 	require.NoError(p.t, json.Unmarshal([]byte(out), &result))
 	require.Equal(p.t, "started", result.Outcome)
 	return result
@@ -158,7 +160,7 @@ func TestScheduledRuns(t *testing.T) {
 	file := p.file("nominal.yaml", nominalBook)
 	name := p.create(file, "--set", "tenant=b", "--overlap", "allow")
 	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) >= 3 }, patience, 50*time.Millisecond)
-	p.says(exitOK, "pause", name, "--note", "enough")
+	p.says(exitcode.OK, "pause", name, "--note", "enough")
 	p.trigger(name) // the server takes it behind the pause, and what was due before
 	begun := p.show(name)
 	require.True(t, begun.Paused)
@@ -181,20 +183,20 @@ func TestScheduledRuns(t *testing.T) {
 		return p.scheduledTimes(name)[told.WorkflowID].Sub(begun.Recent[0].StartedAt) > 3*time.Second
 	}, patience, 500*time.Millisecond)
 	require.Equal(t, begun.Started+triggers, p.show(name).Started)
-	out, _ := p.says(exitOK, "resume", name)
+	out, _ := p.says(exitcode.OK, "resume", name)
 	require.Regexp(t, `is resumed: it runs nominal every 1s, UTC, next at `, out)
 	require.Eventually(t, func() bool { return p.show(name).Started > begun.Started+triggers }, patience, 50*time.Millisecond)
 }
 
 // startsLikeRun holds the start of a scheduled run against that of starter run.
-func (p *planner) startsLikeRun(scheduled scheduledRun, file string) {
+func (p *planner) startsLikeRun(scheduled schedule.ScheduledRun, file string) {
 	p.t.Helper()
 	var out, errs bytes.Buffer
 	id := "run-" + p.queue
-	require.Equal(p.t, exitOK, Main(p.t.Context(), []string{
+	require.Equal(p.t, exitcode.OK, Main(p.t.Context(), []string{
 		"run", file, "--set", "tenant=b", "--detach", "--workflow-id", id,
 		"--address", p.env.Address, "--namespace", p.env.Namespace, "--task-queue", p.queue, "--payload-store", "",
-	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), errs.String())
+	}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}), errs.String())
 	theirs, ours := p.firstEvent(scheduled.WorkflowID), p.firstEvent(id)
 	require.True(p.t, proto.Equal(ours.GetUserMetadata(), theirs.GetUserMetadata()))
 	begun, later := ours.GetWorkflowExecutionStartedEventAttributes(), theirs.GetWorkflowExecutionStartedEventAttributes()
@@ -221,7 +223,7 @@ func TestBackfill(t *testing.T) {
 	p := newPlanner(t, activities.Resources{})
 	hours := strings.NewReplacer("workload:", "partitions: {every: hour, start: 2025-12-31, zone: Asia/Kolkata}\nworkload:", `tenant: "{{ tenant }}"`, `part: "{{ partition.key }}"`)
 	name := p.create(p.file("nominal.yaml", hours.Replace(nominalBook)), "--cron", "30 * * * *", "--zone", "Asia/Kolkata", "--paused")
-	out, _ := p.says(exitOK, "backfill", name, "--from", "2026-01-01 00:30", "--to", "2026-01-01T02:45")
+	out, _ := p.says(exitcode.OK, "backfill", name, "--from", "2026-01-01 00:30", "--to", "2026-01-01T02:45")
 	require.Contains(t, out, "from 2026-01-01 00:30:00 IST to 2026-01-01 02:45:00 IST (buffer-all)")
 	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) == 3 }, patience, 50*time.Millisecond)
 	for at, part := range map[string]string{
@@ -239,18 +241,18 @@ func TestBackfillOfManyRuns(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{})
 	file := p.file("nominal.yaml", nominalBook)
-	_, said := p.says(exitOK, "create", "often", file, "--every", "9s", "--paused")
+	_, said := p.says(exitcode.OK, "create", "often", file, "--every", "9s", "--paused")
 	require.Contains(t, said, "warning: --every starts a run every 9s, 9600 a day")
-	_, said = p.says(exitOK, "create", "seldom", file, "--every", "10s", "--paused")
+	_, said = p.says(exitcode.OK, "create", "seldom", file, "--every", "10s", "--paused")
 	require.NotContains(t, said, "warning: --every")
 	name := p.create(file, "--every", "1s", "--paused")
-	_, said = p.says(exitUsage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
+	_, said = p.says(exitcode.Usage, "backfill", name, "--from", "2016-01-01", "--to", "2026-01-01", "--yes")
 	require.Contains(t, said, "more than 10000 times from 2016-01-01T00:00:00Z to 2026-01-01T00:00:00Z")
 	twoMinutes := []string{"backfill", name, "--from", "2026-01-01T00:00:01Z", "--to", "2026-01-01T00:02:00Z", "--overlap", "skip"}
-	_, said = p.says(exitUsage, twoMinutes...)
+	_, said = p.says(exitcode.Usage, twoMinutes...)
 	require.Contains(t, said, "Start 120 runs of "+name+"? Standard input is not a terminal; confirm with --yes")
 	require.Empty(t, p.begun(name))
-	p.says(exitOK, append(twoMinutes, "--yes")...)
+	p.says(exitcode.OK, append(twoMinutes, "--yes")...)
 	require.Eventually(t, func() bool { return len(p.begun(name)) > 0 }, patience, 50*time.Millisecond)
 }
 
@@ -260,8 +262,8 @@ func TestBackfillOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{})
 	name := p.create(p.file("nominal.yaml", nominalBook), "--cron", "30 2 * * *", "--zone", "Europe/Berlin", "--paused")
-	p.says(exitOK, "backfill", name, "--from", "2026-03-28", "--to", "2026-03-31", "--overlap", "allow")
-	p.says(exitOK, "backfill", name, "--from", "2026-10-24", "--to", "2026-10-27", "--overlap", "allow")
+	p.says(exitcode.OK, "backfill", name, "--from", "2026-03-28", "--to", "2026-03-31", "--overlap", "allow")
+	p.says(exitcode.OK, "backfill", name, "--from", "2026-10-24", "--to", "2026-10-27", "--overlap", "allow")
 	want := []string{
 		"2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z", "2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z",
 	}
@@ -279,17 +281,17 @@ func TestScheduleRunsWhatIsMissing(t *testing.T) {
 	book := strings.NewReplacer("workload:", "partitions: {every: day, start: 2026-05-01}\nworkload:", "every: 1s", "cron: 0 3 * * *", "name: nominal", "name: "+p.queue).Replace(nominalBook)
 	file := p.file("nominal.yaml", book)
 	name := p.create(file, "--paused", "--backfill", "--set", "tenant=b")
-	p.says(exitOK, "backfill", name, "--from", "2026-05-04", "--to", "2026-05-05")
+	p.says(exitcode.OK, "backfill", name, "--from", "2026-05-04", "--to", "2026-05-05")
 	require.Eventually(t, func() bool { return len(p.begun(name)) == 1 }, patience, 50*time.Millisecond)
 	ran := p.result(name+"-2026-05-04T03:00:00Z", "").Result.Data.(map[string]any)
 	require.EqualValues(t, 3, ran["success"], "the first three days of May, and not the newest alone")
-	out, _ := p.says(exitOK, "update", name, "--set", "tenant=c", "--yes")
+	out, _ := p.says(exitcode.OK, "update", name, "--set", "tenant=c", "--yes")
 	require.Contains(t, out, `"tenant":"c"`)
-	p.says(exitOK, "backfill", name, "--from", "2026-05-06", "--to", "2026-05-07")
+	p.says(exitcode.OK, "backfill", name, "--from", "2026-05-06", "--to", "2026-05-07")
 	require.Eventually(t, func() bool { return len(p.begun(name)) == 2 }, patience, 50*time.Millisecond)
 	ran = p.result(name+"-2026-05-06T03:00:00Z", "").Result.Data.(map[string]any)
 	require.EqualValues(t, 2, ran["total"], "what was done is not run again")
-	_, said := p.says(exitUsage, "create", "none", p.file("plain.yaml", nominalBook), "--backfill")
+	_, said := p.says(exitcode.Usage, "create", "none", p.file("plain.yaml", nominalBook), "--backfill")
 	require.Contains(t, said, "has no partitions")
 }
 
@@ -319,8 +321,8 @@ workflow:
 	got := Main(t.Context(), []string{
 		"dead-letters", "reprocess", told.WorkflowID, "--set", "good=true", "--output", "json",
 		"--address", p.env.Address, "--namespace", p.env.Namespace, "--payload-store", "",
-	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-	require.Equal(t, exitOK, got, errs.String())
+	}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	require.Equal(t, exitcode.OK, got, errs.String())
 	require.Contains(t, out.String(), `"at `+strings.TrimPrefix(told.WorkflowID, name+"-")+`"`)
 }
 
@@ -337,9 +339,9 @@ func TestLargeSchedule(t *testing.T) {
 	name := p.create(book, "--paused", "--workload", load(300_000))
 	told := p.trigger(name)
 	require.EqualValues(t, "completed", p.result(told.WorkflowID, told.RunID).Status)
-	_, errs := p.says(exitUsage, "create", name+"-larger", book, "--workload", load(2_000_000))
+	_, errs := p.says(exitcode.Usage, "create", name+"-larger", book, "--workload", load(2_000_000))
 	require.Contains(t, errs, "and a schedule can keep 1900000")
-	p.says(exitOK, "update", name, "--set", "tenant=b", "--yes")
+	p.says(exitcode.OK, "update", name, "--set", "tenant=b", "--yes")
 	told = p.trigger(name)
 	require.Equal(t, "b", p.result(told.WorkflowID, told.RunID).Result.Data.(map[string]any)["tenant"])
 }
@@ -363,17 +365,17 @@ workflow:
   - {step: wait, tool: http, url: "{{ workload.url }}"}
 `), "--set", "url="+slow.URL)
 	first := p.trigger(name, "--reason", "the API was down")
-	_, errs := p.says(exitFailed, "trigger", name)
+	_, errs := p.says(exitcode.Failed, "trigger", name)
 	require.Contains(t, errs, "another run is open, and overlap is skip; choose otherwise with --overlap")
 	require.Equal(t, 1, p.show(name).Skipped)
 	second := p.trigger(name, "--overlap", "allow")
 	close(release)
-	for _, one := range []triggered{first, second} {
+	for _, one := range []schedule.TriggeredRun{first, second} {
 		require.EqualValues(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
 	}
 	require.NotEqual(t, first.RunID, second.RunID)
-	require.Equal(t, []string{whoami(), "the API was down"}, p.startedBy(first.WorkflowID))
-	require.Equal(t, []string{whoami(), ""}, p.startedBy(second.WorkflowID))
+	require.Equal(t, []string{cli.Whoami(), "the API was down"}, p.startedBy(first.WorkflowID))
+	require.Equal(t, []string{cli.Whoami(), ""}, p.startedBy(second.WorkflowID))
 }
 
 // TestTriggersOfRunsThatEndAtOnce: a run that may have ended before the trigger returns has who triggered it in
@@ -392,10 +394,10 @@ workflow:
 		reason := fmt.Sprintf("number %d", i)
 		run := p.trigger(name, "--reason", reason)
 		p.result(run.WorkflowID, run.RunID)
-		require.Equal(t, []string{whoami(), reason}, p.startedBy(run.WorkflowID))
+		require.Equal(t, []string{cli.Whoami(), reason}, p.startedBy(run.WorkflowID))
 		found, err := reader.Find(t.Context(), run.WorkflowID, run.RunID)
 		require.NoError(t, err)
-		require.Equal(t, interpreter.Said{By: whoami(), Reason: reason}, found.Started)
+		require.Equal(t, interpreter.Said{By: cli.Whoami(), Reason: reason}, found.Started)
 	}
 }
 
@@ -406,8 +408,8 @@ func (p *planner) startedBy(workflowID string) []string {
 	got := Main(p.t.Context(), []string{
 		"events", workflowID, "--kind", "execution_started", "--output", "jsonl",
 		"--address", p.env.Address, "--namespace", p.env.Namespace, "--payload-store", p.store,
-	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-	require.Equal(p.t, exitOK, got, errs.String())
+	}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	require.Equal(p.t, exitcode.OK, got, errs.String())
 	var started struct{ By, Reason string }
 	require.NoError(p.t, json.Unmarshal(out.Bytes(), &started), out.String())
 	return []string{started.By, started.Reason}
@@ -468,7 +470,7 @@ workflow:
 				return begun, going
 			}
 			for i, wanted := range want.begun {
-				of.says(exitOK, "backfill", name, "--from", fmt.Sprintf("2026-01-01T%02d:00:00Z", i), "--to",
+				of.says(exitcode.OK, "backfill", name, "--from", fmt.Sprintf("2026-01-01T%02d:00:00Z", i), "--to",
 					fmt.Sprintf("2026-01-01T%02d:00:00Z", i+1), "--overlap", overlap)
 				require.Eventually(t, func() bool {
 					begun, going := all()
@@ -535,11 +537,11 @@ func TestUpdateSchedule(t *testing.T) {
 	changed := p.file("changed.yaml", strings.NewReplacer("every: 1s", `cron: ["0 4 * * mon-fri"], zone: Europe/Berlin, jitter: 90s`,
 		"return at", "return [at]").Replace(nominalBook))
 
-	out, errs := p.says(exitUsage, "update", name, changed, "--set", "tenant=c", "--note", "new times")
+	out, errs := p.says(exitcode.Usage, "update", name, changed, "--set", "tenant=c", "--note", "new times")
 	samples.Golden(t, "schedule/update", strings.NewReplacer(name, "NAME", p.queue, "QUEUE", p.dir, "DIR").Replace(out+errs))
 	require.Equal(t, []string{"0 3 * * *"}, p.show(name).Cron)
 
-	out, _ = p.says(exitOK, "update", name, changed, "--set", "tenant=c", "--note", "new times", "--yes")
+	out, _ = p.says(exitcode.OK, "update", name, changed, "--set", "tenant=c", "--note", "new times", "--yes")
 	require.Contains(t, out, name+" changed: it runs nominal mon-fri at 04:00, Europe/Berlin, next at ")
 	doc := p.show(name)
 	require.Equal(t, []string{"0 4 * * mon-fri"}, doc.Cron)
@@ -550,15 +552,15 @@ func TestUpdateSchedule(t *testing.T) {
 	require.Equal(t, []any{[]any{data["run"]}, []any{data["run"]}}, data["each"])
 	require.Equal(t, "c", data["tenant"])
 
-	_, errs = p.says(exitOK, "update", name, changed)
+	_, errs = p.says(exitcode.OK, "update", name, changed)
 	require.Contains(t, errs, "nothing to change")
-	out, _ = p.says(exitOK, "update", name, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--yes")
+	out, _ = p.says(exitcode.OK, "update", name, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--yes")
 	require.Contains(t, out, "+every: 2h\n+offset: 5m\n")
 	doc = p.show(name)
-	require.Equal(t, []string{"2h", "5m", "allow", "c"}, []string{doc.Every, doc.Offset, doc.Overlap, asMap(doc.Workload.Data)["tenant"].(string)})
+	require.Equal(t, []string{"2h", "5m", "allow", "c"}, []string{doc.Every, doc.Offset, doc.Overlap, load.AsMap(doc.Workload.Data)["tenant"].(string)})
 	text, err := os.ReadFile(changed)
 	require.NoError(t, err)
-	out, _ = p.says(exitOK, "show", name, "--output", "yaml")
+	out, _ = p.says(exitcode.OK, "show", name, "--output", "yaml")
 	require.Equal(t, string(text), out)
 }
 
@@ -569,30 +571,30 @@ func TestScheduleNames(t *testing.T) {
 	p := newPlanner(t, activities.Resources{})
 	file := p.file("nominal.yaml", nominalBook)
 	name := p.create(file, "--paused", "--note", "later")
-	_, errs := p.says(exitFailed, "create", name, file)
+	_, errs := p.says(exitcode.Failed, "create", name, file)
 	require.Contains(t, errs, "the schedule "+name+" already exists; ")
 	require.Contains(t, errs, " schedule update "+name+" FILE\n")
 	require.Eventually(t, func() bool { // the server's list is behind
-		out, _ := p.says(exitOK, "list", "--output", "json", "--limit", "0")
+		out, _ := p.says(exitcode.OK, "list", "--output", "json", "--limit", "0")
 		return strings.Contains(out, name)
 	}, patience, 50*time.Millisecond)
-	var page scheduleList
-	out, told := p.says(exitOK, "list", "--output", "json", "--limit", "1", "--after", name[:len(name)-1])
+	var page schedule.ScheduleList
+	out, told := p.says(exitcode.OK, "list", "--output", "json", "--limit", "1", "--after", name[:len(name)-1])
 	require.NoError(t, json.Unmarshal([]byte(out), &page))
 	require.Len(t, page.Schedules, 1)
 	require.Equal(t, name, page.Schedules[0].Name, told)
-	out, told = p.says(exitOK, "list", "--limit", "1", "--after", name)
+	out, told = p.says(exitcode.OK, "list", "--limit", "1", "--after", name)
 	require.NotContains(t, out+told, name)
-	out, _ = p.says(exitOK, "pause", name[:len(name)-3])
+	out, _ = p.says(exitcode.OK, "pause", name[:len(name)-3])
 	require.Contains(t, out, name+" is already paused: later")
-	_, errs = p.says(exitUsage, "delete", name[:len(name)-3], "--yes")
+	_, errs = p.says(exitcode.Usage, "delete", name[:len(name)-3], "--yes")
 	require.Contains(t, errs, "write its whole name")
-	_, errs = p.says(exitUsage, "delete", name)
+	_, errs = p.says(exitcode.Usage, "delete", name)
 	require.Contains(t, errs, "confirm with --yes")
-	_, errs = p.says(exitUsage, "show", name+"x")
+	_, errs = p.says(exitcode.Usage, "show", name+"x")
 	require.Contains(t, errs, "did you mean")
-	p.says(exitOK, "delete", name, "--yes")
-	_, errs = p.says(exitUsage, "delete", name, "--yes")
+	p.says(exitcode.OK, "delete", name, "--yes")
+	_, errs = p.says(exitcode.Usage, "delete", name, "--yes")
 	require.Contains(t, errs, "no schedule has the name")
 }
 
@@ -618,7 +620,7 @@ func TestForeignSchedules(t *testing.T) {
 	ours := foreign("foreign", protocol.PlaybookWorkflowName)
 	before, err := ours.Describe(t.Context())
 	require.NoError(t, err)
-	out, _ := p.says(exitOK, "update", ours.GetID(), "--set", "tenant=z", "--yes")
+	out, _ := p.says(exitcode.OK, "update", ours.GetID(), "--set", "tenant=z", "--yes")
 	require.Contains(t, out, `+workload.tenant: "z"`)
 	after, err := ours.Describe(t.Context())
 	require.NoError(t, err)
@@ -628,7 +630,7 @@ func TestForeignSchedules(t *testing.T) {
 
 	theirs := foreign("theirs", "SomeWorkflow")
 	for _, command := range []string{"show", "pause", "trigger", "delete"} {
-		_, errs := p.says(exitUsage, command, theirs.GetID())
+		_, errs := p.says(exitcode.Usage, command, theirs.GetID())
 		require.Contains(t, errs, "starts SomeWorkflow, and no playbook")
 	}
 }
@@ -652,7 +654,7 @@ workflow:
 	require.EqualValues(t, "failed", doc.Recent[0].Status)
 	require.Contains(t, doc.Recent[0].Error, "the worker refused the playbook")
 	require.Contains(t, doc.Recent[0].Error, "often.yaml:8:")
-	out, _ := p.says(exitOK, "show", name)
+	out, _ := p.says(exitcode.OK, "show", name)
 	require.Contains(t, out, "often.yaml:8:")
 }
 
@@ -679,89 +681,5 @@ func TestTimesOnServer(t *testing.T) {
 		[]string{doc.Zone, doc.Jitter, doc.CatchUp, doc.Overlap, doc.Start, doc.End})
 	for _, overlap := range playbook.Overlaps {
 		require.Equal(t, overlap, p.show(p.create(file, "--paused", "--overlap", overlap)).Overlap)
-	}
-}
-
-// TestGoldenSchedules: what people see of schedules, in 80 columns.
-func TestGoldenSchedules(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 28, 2, 0, 0, 0, time.UTC)
-	local := time.Date(2026, 3, 28, 3, 0, 0, 0, time.Local)
-	doc := &scheduleDocument{
-		Name: "nightly", Playbook: "nightly_sync", When: "mon-fri at 03:00", Cron: []string{"0 3 * * 1-5"}, Zone: "Europe/Berlin",
-		Jitter: "30s", Overlap: "skip", CatchUp: "8760h", Next: []time.Time{local}, Started: 2, Skipped: 1, Queue: "reprise",
-		Recent: []scheduledRun{
-			{WorkflowID: "nightly-2026-03-27T02:00:00Z", StartedAt: local.Add(-24 * time.Hour), EndedAt: local.Add(-23 * time.Hour), Status: "failed", Error: "HTTP 503 of \x1b[31mapi"},
-			{WorkflowID: "nightly-2026-03-26T02:00:00Z"},
-		},
-	}
-	paused := &scheduleDocument{
-		Name: "poll", Playbook: "poll", When: "every 15m", Every: "15m", Zone: "UTC", Paused: true, Note: "the source is being rebuilt, ask Ada before resuming",
-		Overlap: "allow", CatchUp: "1h", Next: []time.Time{at}, Recent: []scheduledRun{}, Queue: "reprise",
-	}
-	over := &scheduleDocument{Name: "once", Playbook: "once", When: "cron 0 0 1 1 *", Zone: "UTC", Recent: []scheduledRun{}}
-	var out bytes.Buffer
-	to := &terminal.Screen{To: &out}
-	for _, width := range []int{200, 80, 60, 30} {
-		_, err := fmt.Fprintln(to, schedulesTable([]*scheduleDocument{doc, over, paused}, terminal.Paper{Width: width}))
-		require.NoError(t, err)
-	}
-	doc.Next, paused.Next = []time.Time{at, at.Add(23 * time.Hour)}, []time.Time{at}
-	_, err := fmt.Fprint(to, doc.text(80), "\n", paused.text(80), "\n", over.text(80))
-	require.NoError(t, err)
-	samples.Golden(t, "schedule/show", out.String())
-}
-
-// TestListShowsSecondsWhereTheyMatter: two runs within a minute are told apart.
-func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 28, 2, 0, 10, 0, time.UTC)
-	for every, want := range map[string]string{"10s": "03-28 02:00:10Z", "90s": "03-28 02:00:10Z", "15m": "03-28 02:00Z", "": "03-28 02:00:10Z"} {
-		doc := &scheduleDocument{Name: "poll", Every: every, Next: []time.Time{at}, Recent: []scheduledRun{{StartedAt: at, Status: "completed"}}}
-		if every == "15m" {
-			doc.Jitter = "30s"
-		}
-		require.Equal(t, want, doc.cells("", terminal.Paper{})["due"], every)
-		require.Equal(t, want+" completed", doc.cells("", terminal.Paper{})["last run"], every)
-	}
-}
-
-func TestTimesInWords(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]string{
-		"* * * * *": "every minute", "*/15 * * * *": "every 15 minutes", "5 * * * *": "hourly at :05", "0 3 * * *": "daily at 03:00",
-		"30 18 * * 1-5": "mon-fri at 18:30", "0 6 * * SAT,sun": "sat,sun at 06:00", "0 0 1 * *": "monthly on day 1 at 00:00",
-		"@daily": "daily", "0 0 1 1 *": "cron 0 0 1 1 *", "0 3 1 * 1": "cron 0 3 1 * 1", "0 8-18 * * *": "cron 0 8-18 * * *", "odd": "odd",
-	} {
-		require.Equal(t, want, cronInWords(line), line)
-	}
-	require.Equal(t, "every 1h at +15m", timesInWords(&playbook.Schedule{Every: time.Hour, Offset: 15 * time.Minute}))
-	require.Equal(t, "never", timesInWords(&playbook.Schedule{}))
-}
-
-// TestForeignCalendar: a calendar that was not written by starter is told as cron.
-func TestForeignCalendar(t *testing.T) {
-	t.Parallel()
-	all := func(least, most int) []client.ScheduleRange { return []client.ScheduleRange{{Start: least, End: most}} }
-	calendar := client.ScheduleCalendarSpec{
-		Minute: []client.ScheduleRange{{Start: 0, End: 59, Step: 15}}, Hour: []client.ScheduleRange{{Start: 8, End: 18}, {Start: 22}},
-		DayOfMonth: all(1, 31), Month: all(1, 12), DayOfWeek: all(0, 6),
-	}
-	times := timetable.Read(client.Schedule{
-		Spec:   &client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{calendar}},
-		Policy: &client.SchedulePolicies{Overlap: enums.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED},
-	})
-	require.Equal(t, []string{"*/15 8-18,22 * * *"}, times.Cron)
-	require.Equal(t, "skip", times.Overlap)
-	require.Equal(t, "UTC", times.Zone)
-}
-
-func TestAnswered(t *testing.T) {
-	t.Parallel()
-	for _, yes := range []string{"y\n", "yes\n", "Y\n"} {
-		require.NoError(t, answered(strings.NewReader(yes)))
-	}
-	for _, no := range []string{"", "\n", "n\n", "yeah\n", "no\n"} {
-		require.ErrorIs(t, answered(strings.NewReader(no)), errDeclined)
 	}
 }

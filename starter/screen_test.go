@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
 	"reprise/workflows/protocol"
 )
 
@@ -56,9 +58,9 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), testenv.Within(time.Minute))
-		status := Main(ctx, args, Streams{In: bytes.NewReader(nil), Out: &out, Err: &errs})
+		status := Main(ctx, args, cli.Streams{In: bytes.NewReader(nil), Out: &out, Err: &errs})
 		cancel()
-		require.NotEqual(t, exitOK, status, args)
+		require.NotEqual(t, exitcode.OK, status, args)
 		for _, b := range []string{"\x1b", "\x07", "\u202e", "\u009b"} {
 			require.NotContains(t, out.String()+errs.String(), b, "%q", args)
 		}
@@ -91,8 +93,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		{"migrate", "../playbooks/hello.yaml"},
 	} {
 		var errs bytes.Buffer
-		status := Main(t.Context(), args, Streams{In: bytes.NewReader(nil), Out: full{}, Err: &errs})
-		require.Equal(t, exitFailed, status, "%q: %s", args, errs.String())
+		status := Main(t.Context(), args, cli.Streams{In: bytes.NewReader(nil), Out: full{}, Err: &errs})
+		require.Equal(t, exitcode.Failed, status, "%q: %s", args, errs.String())
 		require.Contains(t, errs.String(), "no space left", "%q", args)
 	}
 }

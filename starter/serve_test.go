@@ -30,9 +30,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"reprise/activities"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/program/host"
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
 )
 
 // served is a starter serve in this process.
@@ -73,11 +75,11 @@ func (s *served) start() {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- Main(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, s.args...),
-			Streams{In: strings.NewReader(""), Out: io.Discard, Err: s.errs})
+			cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: s.errs})
 	}()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		require.Equal(s.t, exitOK, testenv.Receive(s.t, ended, "the end of starter serve"), s.errs.String())
+		require.Equal(s.t, exitcode.OK, testenv.Receive(s.t, ended, "the end of starter serve"), s.errs.String())
 	})
 	s.t.Cleanup(s.stop)
 	require.Eventually(s.t, func() bool {
@@ -215,19 +217,19 @@ func TestServeChecksItsPlaybooks(t *testing.T) {
 	serves := func(args ...string) (int, string) {
 		var errs bytes.Buffer
 		status := Main(t.Context(), append([]string{"serve", "--address", "127.0.0.1:1", "--playbooks", folder}, args...),
-			Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+			cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
 		return status, errs.String()
 	}
 	write("supplied.yaml", ", triggers: [{sender: github, secret: serve_test_good}]",
 		"  - {step: start, tool: \"{{ workload.tool }}\", url: \"{{ only_a_run_has_it }}\", next: other}\n  - {step: other, tool: playbook, name: \"{{ which }}\", names: [a]}\n")
 	status, errs := serves()
-	require.Equal(t, exitNoServer, status, "nothing is wrong with the playbooks: %s", errs)
+	require.Equal(t, exitcode.NoServer, status, "nothing is wrong with the playbooks: %s", errs)
 	write("bad.yaml", "", "  - {step: start, whne: x}\n")
 	write("secrets.yaml", ", triggers: [{sender: github, secret: serve_test_none}, {sender: slack, secret: serve_test_short}, {sender: stripe, secret: serve_test_good}, {sender: hmac, secret: serve_test_same, header: X-Sum}]",
 		"  - step: start\n")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("no playbook"), 0o600))
 	status, errs = serves()
-	require.Equal(t, exitUsage, status)
+	require.Equal(t, exitcode.Usage, status)
 	for _, wanted := range []string{
 		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
 		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are equal`, "2 playbooks of --playbooks", "--allow-invalid",
@@ -236,7 +238,7 @@ func TestServeChecksItsPlaybooks(t *testing.T) {
 	}
 	require.NotContains(t, errs, hook)
 	status, errs = serves("--allow-invalid")
-	require.Equal(t, exitNoServer, status, errs)
+	require.Equal(t, exitcode.NoServer, status, errs)
 }
 
 func TestServeRefusesWhatItCannotDo(t *testing.T) {
@@ -252,8 +254,8 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 		"no Temporal server answer": {"--address", "127.0.0.1:1"},
 	} {
 		var errs bytes.Buffer
-		status := Main(t.Context(), append([]string{"serve"}, args...), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
-		require.Contains(t, []int{exitUsage, exitNoServer}, status, errs.String())
+		status := Main(t.Context(), append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+		require.Contains(t, []int{exitcode.Usage, exitcode.NoServer}, status, errs.String())
 		require.Contains(t, errs.String(), said)
 		require.NotContains(t, errs.String(), "rpr_mistake")
 	}

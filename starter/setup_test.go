@@ -19,8 +19,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
 	"reprise/internal/program/start"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
+	"reprise/starter/operate"
+	"reprise/starter/schedule"
+	"reprise/starter/session"
 	"reprise/workflows/protocol"
 )
 
@@ -41,12 +46,12 @@ func newNamespace(t *testing.T, env *testenv.Env) string {
 }
 
 // setupOf runs the command and gives what it said.
-func setupOf(t *testing.T, wanted int, args ...string) (setupReport, string) {
+func setupOf(t *testing.T, wanted int, args ...string) (operate.SetupReport, string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	got := Main(t.Context(), append([]string{"setup"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	got := Main(t.Context(), append([]string{"setup"}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	require.Equal(t, wanted, got, out.String()+errs.String())
-	var report setupReport
+	var report operate.SetupReport
 	if strings.HasPrefix(out.String(), "{") {
 		require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	}
@@ -62,7 +67,7 @@ func TestSetup(t *testing.T) {
 	require.Len(t, protocol.SearchAttributes(), len(all))
 
 	for range 2 { // looking changes nothing
-		report, _ := setupOf(t, exitFailed, append(asJSON, "--check")...)
+		report, _ := setupOf(t, exitcode.Failed, append(asJSON, "--check")...)
 		require.Equal(t, all, report.Missing)
 		require.Empty(t, report.Present)
 		require.Len(t, report.ByHand, len(all))
@@ -70,19 +75,19 @@ func TestSetup(t *testing.T) {
 		require.Contains(t, report.ByHand[1], "--name RepriseLabels --type KeywordList")
 		require.Contains(t, report.ByHand[2], "--name RepriseNextRetry --type Datetime")
 	}
-	report, _ := setupOf(t, exitOK, asJSON...)
+	report, _ := setupOf(t, exitcode.OK, asJSON...)
 	require.Equal(t, all, report.Added)
 	require.Empty(t, report.Missing)
 	require.Empty(t, report.ByHand)
 	require.Eventually(t, func() bool {
-		report, _ = setupOf(t, exitOK, asJSON...)
+		report, _ = setupOf(t, exitcode.OK, asJSON...)
 		return len(report.Present) == len(all)
 	}, patience, 50*time.Millisecond)
 	require.Empty(t, report.Added)
-	_, said := setupOf(t, exitOK, append(at, "--check")...)
+	_, said := setupOf(t, exitcode.OK, append(at, "--check")...)
 	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, said)
-	setupOf(t, exitUsage, "--output", "xml")
-	setupOf(t, exitNoServer, "--address", "127.0.0.1:1")
+	setupOf(t, exitcode.Usage, "--output", "xml")
+	setupOf(t, exitcode.NoServer, "--address", "127.0.0.1:1")
 }
 
 // refusing is a client of which the server refuses what concerns operators.
@@ -116,19 +121,19 @@ func TestSetupWithoutRights(t *testing.T) {
 		{codes.Unimplemented, "", "the server has no service that adds search attributes", "tcld namespace search-attributes add"},
 	} {
 		var out bytes.Buffer
-		a := &app{Streams: Streams{Out: &out, Err: &out}}
-		s := &session{client: refusing(t, env, namespace, test.code, test.methods), address: env.Address, namespace: namespace}
-		require.Equal(t, exitFailed, statusOf(a.setup(t.Context(), s, false, "table")))
+		a := &cli.App{Streams: cli.Streams{Out: &out, Err: &out}}
+		s := &session.Session{Client: refusing(t, env, namespace, test.code, test.methods), Address: env.Address, Namespace: namespace}
+		require.Equal(t, exitcode.Failed, cli.StatusOf(operate.Setup(t.Context(), a, s, false, "table")))
 		require.Contains(t, out.String(), test.said)
 		require.Contains(t, out.String(), test.byHand)
 		require.Regexp(t, `│ RepriseStatus +│ Keyword +│ missing +│`, out.String())
 	}
-	setupOf(t, exitOK, "--address", env.Address, "--namespace", namespace)
+	setupOf(t, exitcode.OK, "--address", env.Address, "--namespace", namespace)
 	var out bytes.Buffer // what is there can be read without rights
-	s := &session{client: refusing(t, env, namespace, codes.Unimplemented, ""), address: env.Address, namespace: namespace}
+	s := &session.Session{Client: refusing(t, env, namespace, codes.Unimplemented, ""), Address: env.Address, Namespace: namespace}
 	require.Eventually(t, func() bool {
 		out.Reset()
-		return (&app{Streams: Streams{Out: &out, Err: &out}}).setup(t.Context(), s, false, "table") == nil
+		return operate.Setup(t.Context(), (&cli.App{Streams: cli.Streams{Out: &out, Err: &out}}), s, false, "table") == nil
 	}, patience, 50*time.Millisecond, &out)
 	require.Regexp(t, `│ RepriseStatus +│ Keyword +│ there +│`, out.String())
 }
@@ -157,9 +162,9 @@ func TestFewerAttributes(t *testing.T) {
 			return err == nil && len(found.Missing) == 0
 		}, patience, 50*time.Millisecond)
 		var errs bytes.Buffer
-		s := &session{client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), namespace: namespace}
+		s := &session.Session{Client: refusing(t, env, namespace, codes.PermissionDenied, "Add"), Namespace: namespace}
 		var got protocol.Input
-		require.NoError(t, s.submit(t.Context(), start.Plan{}, &app{Streams: Streams{Err: &errs}}, func(planned start.Plan) error {
+		require.NoError(t, schedule.Submit(t.Context(), s, start.Plan{}, &cli.App{Streams: cli.Streams{Err: &errs}}, func(planned start.Plan) error {
 			got = planned.Input
 			return nil
 		}))

@@ -13,9 +13,12 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/steer"
 	"reprise/internal/test/testenv"
+	"reprise/starter/cli"
+	"reprise/starter/control"
 	"reprise/workflows/protocol"
 )
 
@@ -38,25 +41,25 @@ func TestOlderBuild(t *testing.T) {
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, protocol.PlaybookWorkflowName)
 	require.NoError(t, err)
 
-	send := func(args ...string) (status int, doc steerDocument) {
+	send := func(args ...string) (status int, doc control.SteerDocument) {
 		var out, errs bytes.Buffer
-		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), Streams{Out: &out, Err: &errs})
+		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), cli.Streams{Out: &out, Err: &errs})
 		require.NoError(t, json.Unmarshal(out.Bytes(), &doc), "%s%s", out.String(), errs.String())
 		return status, doc
 	}
 	status, doc := send("pause")
-	require.Equal(t, exitFailed, status)
+	require.Equal(t, exitcode.Failed, status)
 	require.Equal(t, steer.Refused, doc.Runs[0].Outcome)
 	require.Equal(t, "its worker is of an older build, which does not know the command; replace the worker, "+
 		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.Program(), "starter", 1))
 	status, doc = send("cancel", "--reason", "it is old")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, exitcode.OK, status)
 	require.Equal(t, steer.Done, doc.Runs[0].Outcome)
 	require.ErrorContains(t, testenv.Outcome(t, run, nil), "canceled")
 	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
 	require.Contains(t, history[0].History.String(), "it is old")
 	status, doc = send("cancel")
-	require.Equal(t, exitFailed, status)
+	require.Equal(t, exitcode.Failed, status)
 	require.Contains(t, doc.Runs[0].Message, "it has ended (cancelled), so there is nothing to cancel")
 }
 
@@ -68,14 +71,14 @@ func TestAPauseNamesItsRunInFull(t *testing.T) {
 	id := d.start(importStep)
 	d.awaits(id, 1, 1)
 	got := d.say("pause", d.listed(id))
-	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, exitcode.OK, got.status, got.err)
 	require.Equal(t, "to resume: starter resume "+id+"\n", got.err)
 	got = d.say("pause", id, "import")
-	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, exitcode.OK, got.status, got.err)
 	require.Equal(t, "to resume: starter resume "+id+"\n", got.err, "the whole run is paused")
 	d.does("resume", id)
 	got = d.say("pause", id, "import")
-	require.Equal(t, exitOK, got.status, got.err)
+	require.Equal(t, exitcode.OK, got.status, got.err)
 	require.Equal(t, "to resume: starter resume "+id+" import\n", got.err)
 	d.does("resume", id, "import")
 	d.does("cancel", id)
@@ -97,7 +100,7 @@ func TestSettlingSaysHowManyWaits(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting to retry") }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
 	skip := func(index string) steer.Result {
-		var doc steerDocument
+		var doc control.SteerDocument
 		require.NoError(t, json.Unmarshal([]byte(d.does("skip", id, "each", "--index", index, "--reason", "why", "--output", "json")), &doc))
 		return doc.Runs[0]
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/docs"
+	"reprise/starter/session"
 )
+
+// freePort is a port of this machine without a listener, "0" where none is found.
+func freePort() string {
+	listener, err := session.ListenLocally("0")
+	if err != nil {
+		return "0"
+	}
+	defer func() { _ = listener.Close() }()
+	address, _ := listener.Addr().(*net.TCPAddr)
+	return strconv.Itoa(address.Port)
+}
 
 // TestTutorial: whoever follows the tutorial sees what it shows, from an empty folder on.
 func TestTutorial(t *testing.T) {

@@ -1,0 +1,86 @@
+package answer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/test/samples"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// someAwaiting has a webhook under way and an approval.
+func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
+	webhook = &interpreter.AwaitedDetails{
+		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
+		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
+	}
+	approval = &interpreter.AwaitedDetails{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
+		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
+		Form: []playbook.ApprovalItem{
+			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
+			{Name: "rows", Type: "integer", Required: true},
+			{Name: "note", Type: "text"},
+		},
+	}}
+	return webhook, approval
+}
+
+// TestGoldenAwaiting: what a run awaits, with the commands that answer.
+func TestGoldenAwaiting(t *testing.T) {
+	t.Parallel()
+	now, three := samples.LocalBegan.Add(time.Hour), 3
+	webhook, approval := someAwaiting(now)
+	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
+		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
+	}
+	var out bytes.Buffer
+	render.Status(&terminal.Screen{To: &out}, &runs.Status{
+		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Awaiting, StartedAt: samples.LocalBegan, Since: now.Add(-time.Hour)}, At: now,
+		Steps: []runs.Step{
+			{Step: "import", Visit: 1, StartedAt: samples.LocalBegan, Item: item(webhook)},
+			{Step: "ask", Visit: 2, StartedAt: samples.LocalBegan, Item: item(approval)},
+			{
+				Step: "each", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
+				Loop:       &runs.Counts{Total: 9, Success: 1, Running: 8, Awaiting: 2, Asks: true},
+				Iterations: []runs.Iteration{{Index: 3, Item: item(webhook)}, {Index: 4, Item: item(approval)}},
+			},
+			{
+				Step: "all", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
+				Loop: &runs.Counts{Total: 900, Running: 900, Asks: true},
+			},
+		},
+	}, terminal.Paper{Width: 80})
+	samples.Golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, terminal.Program()+" ") { // a command is one piece
+			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
+		}
+	}
+
+	out.Reset()
+	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, AwaitedDetails: *webhook}, {Step: "ask", Visit: 2, Index: &three, AwaitedDetails: *approval}} {
+		var b strings.Builder
+		doc := AnswerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.AwaitedAttempt{asked}}
+		writeAwaited(&b, doc, 2, 80, now)
+		out.WriteString(b.String())
+	}
+	many := make([]runs.AwaitedAttempt, 13)
+	for i := range many {
+		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, AwaitedDetails: *webhook}
+	}
+	var b strings.Builder
+	writeAwaited(&b, AnswerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	require.Contains(t, b.String(), "import[9]")
+	require.Contains(t, b.String(), "  and 3 more\n")
+	require.NotContains(t, b.String(), "import[10]")
+	samples.Golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
+}

@@ -1,0 +1,401 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// AnswerDocument is what a command that answers prints as JSON.
+type AnswerDocument struct {
+	Command    string `json:"command"`
+	WorkflowID string `json:"workflow_id"`
+	interpreter.AnswerTo
+
+	Outcome steer.CommandOutcome `json:"outcome"` // done, unchanged, kept, refused or unknown
+	Message string               `json:"message"`
+	// Awaits are attempts that await an answer, where the answer was refused.
+	Awaits []runs.AwaitedAttempt `json:"awaits,omitempty"`
+}
+
+// answerer finds out what a command is for, and answers it.
+type answerer struct {
+	*answerOptions
+
+	reader  *runs.Reader
+	run     runs.Found
+	book    *playbook.Playbook
+	awaited []runs.AwaitedAttempt // all that await an answer
+	left    int                   // children of loops that were not queried
+}
+
+// answerAttempt answers an attempt of a run.
+func answerAttempt(ctx context.Context, a *cli.App, s *session.Session, r *answerOptions, id string) error {
+	found, err := s.Runs().Find(ctx, id, "")
+	if err != nil {
+		return session.FindError(a, s, err)
+	}
+	t := &answerer{answerOptions: r, reader: s.Runs(), run: found}
+	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
+		return err
+	}
+	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a child run may have it
+		if err := cli.KnownStep(r.answer.Step, stepNames(t.book)); err != nil {
+			return err
+		}
+	}
+	r.answer.ID = uuid.NewString()
+	if err := fitsAnswer(s, r.answer); err != nil {
+		return err
+	}
+	doc, err := t.deliver(ctx)
+	if ctx.Err() != nil {
+		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+	}
+	if err != nil {
+		return err
+	}
+	return reportAnswer(a, t, doc)
+}
+
+// fitsAnswer refuses an answer that Temporal, or the payload store, would not take.
+func fitsAnswer(s *session.Session, answer interpreter.Answer) error {
+	most, err := s.MostBytes()
+	if err != nil {
+		return err
+	}
+	if size := answer.Sent(); size > most {
+		return cli.UsageError("the answer has %d bytes, and a run accepts at most %d; store large data elsewhere, and answer with its location",
+			size, most)
+	}
+	return nil
+}
+
+func stepNames(book *playbook.Playbook) []string {
+	return lists.Map(book.Steps, func(step *playbook.Step) string { return step.Name })
+}
+
+// doc is what came of the answer.
+func (t *answerer) doc(to interpreter.AnswerTo, outcome steer.CommandOutcome, format string, args ...any) AnswerDocument {
+	return AnswerDocument{
+		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// refuse is an answer that is not taken, with what awaits one.
+func (t *answerer) refuse(format string, args ...any) AnswerDocument {
+	doc := t.doc(t.answer.AnswerTo, steer.Refused, format, args...)
+	doc.Awaits = t.awaited
+	return doc
+}
+
+// deliver answers the attempt that is meant. The error is one of the server.
+func (t *answerer) deliver(ctx context.Context) (AnswerDocument, error) {
+	if t.run.Ended() {
+		return t.recall(ctx), nil
+	}
+	workers, err := t.reader.Workers(ctx, t.run.TaskQueue)
+	if err != nil {
+		return AnswerDocument{}, err
+	}
+	if workers.Count == 0 {
+		return t.keep(ctx)
+	}
+	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
+	switch {
+	case errors.Is(err, answers.ErrNoAnswer):
+		return t.keep(ctx)
+	case err != nil:
+		return AnswerDocument{}, err
+	}
+	meant := lists.Filter(t.awaited, t.means)
+	switch {
+	case len(meant) > 1:
+		return t.refuse("%s", t.ambiguous(meant)), nil
+	case len(meant) == 0:
+		return t.sendToChild(ctx)
+	}
+	return t.sendTo(ctx, meant[0])
+}
+
+// sendToChild answers an attempt of a run that a step of this one has started, or one
+// of the run itself that does not wait.
+func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err error) {
+	if len(t.book.Callers()) == 0 {
+		return t.sendBlind(ctx)
+	}
+	below, left, err := t.reader.AwaitingInChildren(ctx, t.run.WorkflowID, "", t.answer.Index)
+	if err != nil {
+		return doc, err
+	}
+	meant := lists.Filter(below, t.means)
+	switch {
+	case len(meant) == 0:
+		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
+			return doc, cli.KnownStep(t.answer.Step, stepNames(t.book))
+		}
+		doc, err = t.sendBlind(ctx)
+		if doc.Outcome == steer.Refused {
+			doc.Awaits, t.left = append(doc.Awaits, below...), t.left+left
+		}
+		return doc, err
+	case len(meant) > 1:
+		t.awaited, t.left = meant, left
+		return t.refuse("%s", t.ambiguous(meant)), nil
+	}
+	if t.run, err = t.reader.Find(ctx, meant[0].Run, ""); err != nil {
+		return doc, err
+	}
+	if t.book, err = t.reader.Playbook(ctx, t.run); err != nil {
+		return doc, err
+	}
+	return t.sendTo(ctx, meant[0])
+}
+
+// sendTo sends the answer to an attempt, unless the command is none for it.
+func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (AnswerDocument, error) {
+	switch {
+	case t.approves() && awaited.Approval == nil:
+		return t.refuse("step %s does not ask for an approval; answer its attempt with complete or fail", awaited.Step), nil
+	case t.name == "complete" && awaited.Approval != nil:
+		return t.refuse("step %s is an approval; answer it with approve or reject, not with a result", awaited.Step), nil
+	}
+	t.answer.AnswerTo = awaited.To()
+	return t.send(ctx, awaited.WorkflowID)
+}
+
+// means reports whether an attempt is the one that the command names.
+func (t *answerer) means(awaited runs.AwaitedAttempt) bool {
+	if t.answer.Step == "" {
+		return awaited.Approval != nil
+	}
+	return awaited.Step == t.answer.Step
+}
+
+// sendBlind sends an answer to an attempt that does not wait: it may have had this
+// answer already, or be about to wait, which the workflows know.
+func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error) {
+	if t.answer.Index != nil { // so that others are named than that which does not wait
+		if t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
+			return doc, err
+		}
+	}
+	step := t.book.Step(t.answer.Step)
+	switch {
+	case step == nil && t.answer.Step != "":
+		return t.refuse("no step %s awaits an answer, in this run or in a child run", t.answer.Step), nil
+	case step == nil:
+		return t.refuse("no approval is waiting in the run"), nil
+	case !mayAwait(step):
+		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
+	case step.Loop != nil && t.answer.Index == nil:
+		return t.refuse("no iteration of step %s awaits an answer", step.Name), nil
+	case step.Loop == nil && t.answer.Index != nil:
+		return t.refuse("step %s has no loop, so it has no iteration %d", step.Name, *t.answer.Index), nil
+	}
+	return t.send(ctx, t.run.WorkflowID)
+}
+
+// send sends the answer, and says what came of it.
+func (t *answerer) send(ctx context.Context, to string) (AnswerDocument, error) {
+	accepted, err := t.reader.Answer(ctx, to, t.answer)
+	var refused *interpreter.AnswerError
+	switch {
+	case err == nil:
+		return t.accepted(accepted), nil
+	case errors.As(err, &refused):
+		return t.refuse("%s", refused.Message), nil
+	case errors.Is(err, answers.ErrClosed):
+		return t.recall(ctx), nil
+	case errors.Is(err, answers.ErrNoAnswer):
+		return t.keep(ctx)
+	}
+	return AnswerDocument{}, err
+}
+
+// accepted says what the answer does.
+func (t *answerer) accepted(taken interpreter.AnswerReceipt) AnswerDocument {
+	to := taken.Address()
+	name := render.Attempt(to)
+	switch {
+	case taken.ID != t.answer.ID:
+		return t.doc(to, steer.Unchanged, "%s already has this answer", name)
+	case t.answer.Verb == interpreter.AnswerProgress:
+		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
+		return t.doc(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
+	case t.answer.Verb == interpreter.AnswerFail && t.final:
+		return t.doc(to, steer.Done, "%s failed permanently", name)
+	case t.answer.Verb == interpreter.AnswerFail:
+		return t.doc(to, steer.Done, "%s failed; the policies of the step decide what follows", name)
+	case t.approves():
+		return t.doc(to, steer.Done, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
+	}
+	return t.doc(to, steer.Done, "%s is complete", name)
+}
+
+// keep leaves the answer with the server, for a worker to take.
+func (t *answerer) keep(ctx context.Context) (AnswerDocument, error) {
+	step := t.book.Step(t.answer.Step)
+	switch {
+	case step == nil && t.answer.Step != "":
+		return AnswerDocument{}, cli.KnownStep(t.answer.Step, stepNames(t.book))
+	case step == nil:
+		return t.refuse("no worker of its task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
+			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
+	case step.Loop != nil && t.answer.Index == nil:
+		return t.refuse("no worker of its task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
+	case !mayAwait(step):
+		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
+	}
+	err := t.reader.Keep(ctx, t.run.WorkflowID, t.answer)
+	switch {
+	case errors.Is(err, answers.ErrClosed):
+		return t.recall(ctx), nil
+	case errors.Is(err, answers.ErrFull):
+		return t.refuse("no worker of its task queue %q responds, and %s", t.run.TaskQueue, err), nil
+	case err != nil:
+		return AnswerDocument{}, err
+	}
+	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
+		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
+}
+
+// mayAwait reports whether attempts of a step may await answers.
+func mayAwait(step *playbook.Step) bool {
+	if step.Action == nil {
+		return false
+	}
+	_, literal := step.Action.ToolName()
+	return !literal || step.Action.Traits().Awaits
+}
+
+// recall finds the reply to the answer by a workflow that has ended since.
+func (t *answerer) recall(ctx context.Context) AnswerDocument {
+	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
+	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {
+		visits := status.Visits(t.answer.Step)
+		for _, visit := range slices.Backward(visits) {
+			if taken, found := t.recallVisit(ctx, visit); found {
+				taken.ID = "" // it is not about this answer
+				return t.accepted(taken)
+			}
+		}
+	}
+	if t.run.Ended() {
+		return t.refuse("the run has ended (%s) and accepts no more answers", t.run.Status)
+	}
+	return t.refuse("%s is over and accepts no more answers", render.Attempt(t.answer.AnswerTo))
+}
+
+func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.AnswerReceipt, found bool) {
+	answer := t.answer
+	answer.Visit = visit.Visit
+	if visit.Loop == nil {
+		return t.reader.Recall(ctx, t.run.WorkflowID, answer, visit.Attempt)
+	}
+	if answer.Index == nil {
+		return taken, false
+	}
+	task := protocol.Task{ID: t.run.WorkflowID, Step: visit.Step, Visit: visit.Visit}
+	size := max(visit.Loop.Total, *answer.Index+1) // a reprocess runs less than there is
+	id, found := protocol.IterationID(task, t.book.Step(visit.Step).Loop, size, nil, *answer.Index)
+	if !found {
+		return taken, false
+	}
+	return t.reader.Recall(ctx, id, answer, 0)
+}
+
+// reportAnswer says what came of an answer: to the standard error where it was refused,
+// with what awaits an answer.
+func reportAnswer(a *cli.App, t *answerer, doc AnswerDocument) error {
+	var err error
+	if doc.Outcome == steer.Refused {
+		err = cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	}
+	if t.output == "json" {
+		if failed := terminal.PrintJSON(a.Out, doc); failed != nil {
+			return failed
+		}
+		return err
+	}
+	to, said := a.Out, doc.Message
+	if doc.Outcome == steer.Refused {
+		to, said = a.Err, "refused: "+said
+	}
+	var b strings.Builder
+	b.WriteString(cli.OutcomeLine(to, doc.WorkflowID, said))
+	writeAwaited(&b, doc, t.left, terminal.PaperOf(to).Width, time.Now())
+	_, _ = io.WriteString(to, b.String())
+	return err
+}
+
+// mostAwaitedShown bounds the attempts that are named where another was meant.
+const mostAwaitedShown = 10
+
+// writeAwaited names the attempts that await an answer, with the commands that give it.
+func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now time.Time) {
+	if len(doc.Awaits) == 0 {
+		return
+	}
+	b.WriteString("these attempts await an answer:\n")
+	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), mostAwaitedShown)] {
+		in := ""
+		if awaited.Run != "" {
+			in = " in " + terminal.Visible(awaited.Run)
+		}
+		writeIndented(b, "  ", render.Attempt(awaited.To())+in+" "+render.Awaited(&awaited.AwaitedDetails, now), width)
+		for _, more := range render.AwaitedText(&awaited.AwaitedDetails) {
+			writeIndented(b, "    ", more, width)
+		}
+		b.WriteString("    " + render.AnswerCommand(cmp.Or(awaited.Run, doc.WorkflowID), awaited.Step, awaited.Index, &awaited.AwaitedDetails) + "\n")
+	}
+	if more := len(doc.Awaits) - mostAwaitedShown; more > 0 {
+		fmt.Fprintf(b, "  and %d more\n", more)
+	}
+	if left > 0 {
+		fmt.Fprintf(b, "  %s of loops were not queried\n", terminal.Count(left, "other part"))
+	}
+}
+
+// writeIndented writes a line, on several where it is too long, each indented.
+func writeIndented(b *strings.Builder, indent, said string, width int) {
+	var lines strings.Builder
+	terminal.WriteWrapped(&lines, said, width-len(indent))
+	for line := range strings.Lines(lines.String()) {
+		b.WriteString(indent + line)
+	}
+}
+
+// ambiguous says that several attempts may be meant.
+func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
+	if t.answer.Step == "" {
+		return fmt.Sprintf("%d approvals are waiting; name the STEP, and the iteration with --index", len(meant))
+	}
+	if meant[0].Run != "" {
+		return fmt.Sprintf("%d attempts in child runs await an answer; name one of the child runs by its ID", len(meant))
+	}
+	if t.answer.Index == nil && meant[0].Index != nil {
+		return fmt.Sprintf("%s of step %s await an answer; name one with --index", terminal.Count(len(meant), "iteration"), t.answer.Step)
+	}
+	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/concepts/answers.md)", len(meant), t.answer.Step)
+}

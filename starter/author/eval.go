@@ -1,0 +1,184 @@
+package author
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/try"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+)
+
+// NewEvalCommand is the command eval.
+func NewEvalCommand(a *cli.App) *cobra.Command {
+	var with, sets []string
+	var output string
+	command := &cobra.Command{
+		Use: "eval EXPRESSION", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+			names, err := evalNames(a, with, sets)
+			if err != nil {
+				return err
+			}
+			return Eval(a, args[0], names, output)
+		},
+	}
+	command.Flags().StringArrayVar(&with, "with", nil, "names from a JSON or YAML `FILE` with a map, or NAME=FILE; - is standard input; repeatable")
+	command.Flags().StringArrayVar(&sets, "set", nil, "a name key=value, typed as in YAML; repeatable")
+	cli.OutputFlag(command, &output)
+	return command
+}
+
+// evalNames are the names that an expression may use.
+func evalNames(a *cli.App, with, sets []string) (map[string]any, error) {
+	names := map[string]any{}
+	for _, one := range with {
+		name, path, named := strings.Cut(one, "=")
+		if !named {
+			path = one
+		}
+		value, err := evalValue(a, path)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			names[name] = value
+			continue
+		}
+		members, isMap := value.(map[string]any)
+		if !isMap {
+			return nil, cli.UsageError("--with %s has a %s, not a map of names; give it a name: --with response=%s", path, expression.TypeName(value), path)
+		}
+		names = load.Merged(names, members)
+	}
+	for _, set := range sets {
+		values, err := load.ParseSet(set)
+		if err != nil {
+			return nil, err
+		}
+		names = load.Merged(names, values)
+	}
+	return names, nil
+}
+
+func evalValue(a *cli.App, path string) (any, error) {
+	if path != "-" {
+		return readValue("--with", path)
+	}
+	data, err := cli.ReadBounded(a.In)
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	value, err := load.ReadWorkload("stdin", data)
+	if err != nil {
+		return nil, cli.UsageError("--with -: %w", err)
+	}
+	return value, nil
+}
+
+// evaluation is what eval prints as JSON.
+type evaluation struct {
+	Expression string           `json:"expression"`
+	Value      expression.Value `json:"value"`
+	Type       string           `json:"type,omitempty"`
+	Truthy     bool             `json:"truthy"`
+	Parts      []try.Part       `json:"parts"`
+	Error      string           `json:"error,omitempty"`
+}
+
+// Eval evaluates an expression, with or without braces, or a text with several.
+func Eval(a *cli.App, text string, names map[string]any, output string) error {
+	template, problems := expression.ParseCondition(text)
+	if len(problems) > 0 {
+		if mixed, more := expression.ParseTemplate(text); len(more) == 0 && strings.Contains(text, "{{") {
+			template, problems = mixed, nil
+		}
+	}
+	if len(problems) > 0 {
+		return cli.WithStatus(exitcode.Usage, errors.New(strings.TrimSpace(expressionProblems(text, problems))))
+	}
+	noteUngiven(a, template, names)
+	canonical, err := expression.Canonical(names)
+	if err != nil {
+		return cli.UsageError("--with: %w", err)
+	}
+	scope := expression.MapScope(expression.MapOf(canonical))
+	doc := evaluation{Expression: text, Parts: []try.Part{}}
+	now := time.Now().UTC()
+	value, err := template.Render(scope, expression.NewBudget(expression.DecisionLimits, now))
+	if err != nil {
+		doc.Error = err.Error()
+	} else {
+		doc.Value, doc.Type, doc.Truthy = expression.Of(value), expression.TypeName(value), expression.Truthy(value)
+	}
+	doc.Parts = try.Parts(template.Parts(scope, expression.NewBudget(expression.DecisionLimits, now)))
+	if output == "json" {
+		err = terminal.PrintJSON(a.Out, doc)
+	} else {
+		err = printEvaluation(a, doc)
+	}
+	if err == nil && doc.Error != "" {
+		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	}
+	return err
+}
+
+// noteUngiven names what an expression uses and nobody has given: it is nil.
+func noteUngiven(a *cli.App, template *expression.Template, names map[string]any) {
+	var noted []string
+	for _, ref := range template.Refs() {
+		if _, given := names[ref.Root]; given || slices.Contains(noted, ref.Root) {
+			continue
+		}
+		noted = append(noted, ref.Root)
+		hint := "; set one with --with or --set"
+		if near := expression.Suggest(ref.Root, cli.SortedKeys(names)); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		a.Notef("note: %q has no value%s", ref.Root, hint)
+	}
+}
+
+func printEvaluation(a *cli.App, doc evaluation) error {
+	paper := terminal.PaperOf(a.Out)
+	printer := try.Printer{W: a.Out, Width: paper.Width, Limit: mostEvalLines}
+	printer.Parts("  ", doc.Parts)
+	if doc.Error != "" {
+		a.Notef("starter: %s", doc.Error)
+		return nil
+	}
+	printer.Value("", doc.Value.Data)
+	_, err := fmt.Fprintf(a.Out, "(%s)\n", describeValue(doc))
+	return err
+}
+
+// mostEvalLines bounds the lines of a value, in threes.
+const mostEvalLines = 100
+
+func describeValue(doc evaluation) string {
+	if doc.Type == "boolean" {
+		return doc.Type
+	}
+	if doc.Truthy {
+		return doc.Type + ", true as a condition"
+	}
+	return doc.Type + ", false as a condition"
+}
+
+// expressionProblems shows problems of an expression below it.
+func expressionProblems(text string, problems []expression.Problem) string {
+	file := source.NewFile("expression", []byte(text))
+	return file.FormatAll(lists.Map(problems, func(problem expression.Problem) source.Diagnostic {
+		at := source.Position{Line: 1, Column: problem.Offset + 1}
+		return source.Diagnostic{File: file.Name, Pos: at, Code: problem.Code, Message: problem.Message}
+	}))
+}

@@ -1,0 +1,104 @@
+package author
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/reference"
+	"reprise/internal/program/schema"
+	"reprise/starter/cli"
+	"reprise/starter/help"
+)
+
+// NewExplainCommand is the command explain.
+func NewExplainCommand(a *cli.App) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "explain [WORD]", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return Explain(a, strings.Join(args, ""), output) },
+	}
+	cli.OutputFlag(command, &output)
+	return command
+}
+
+// Explain prints what there is to say of a word, or lists the words.
+func Explain(a *cli.App, word, output string) error {
+	r := reference.New(activities.Default())
+	if word == "" {
+		return explainIndex(a, r, output)
+	}
+	found := r.Find(word)
+	if len(found) == 0 {
+		if command := commandNamed(word); command != "" {
+			return cli.UsageError("%q is a command; %s %s --help describes it", word, terminal.Program(), command)
+		}
+		if near := r.Suggest(word); near != "" {
+			return cli.UsageError("Reprise has no word %q; did you mean %q?", word, near)
+		}
+		return cli.UsageError("Reprise has no word %q; %s explain lists all words", word, terminal.Program())
+	}
+	var b strings.Builder
+	for i, entry := range found {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		writeEntry(&b, entry, terminal.Width(a.Out))
+	}
+	return a.Show(output, found, b.String())
+}
+
+// commandNamed is the command of a name, with or without starter before it, "" for none.
+func commandNamed(word string) string {
+	name := strings.Join(strings.Fields(strings.TrimPrefix(word, "starter ")), " ")
+	if _, is := help.Topics()[name]; !is || name == "starter" {
+		return ""
+	}
+	return name
+}
+
+// writeEntry writes an entry for eyes.
+func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
+	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
+	b.WriteString(reflowed(entry.Doc, width) + "\n\n")
+	for _, fact := range entry.Facts() {
+		terminal.WriteWrapped(b, fact.Name+": "+fact.Text, width)
+	}
+	examples := []struct{ name, text string }{{"wrong", entry.Wrong}, {"right", entry.Right}, {"example", entry.Example}}
+	for _, one := range examples {
+		if one.text == "" {
+			continue
+		}
+		fmt.Fprintf(b, "%s:\n  %s\n", one.name, strings.ReplaceAll(strings.TrimRight(one.text, "\n"), "\n", "\n  "))
+	}
+}
+
+// explainIndex lists all words by their kinds.
+func explainIndex(a *cli.App, r *reference.Reference, output string) error {
+	var b strings.Builder
+	for _, kind := range reference.Kinds() {
+		fmt.Fprintf(&b, "%s:\n", kind.Plural())
+		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.Width(a.Out)-2) {
+			b.WriteString("  " + line + "\n")
+		}
+	}
+	return a.Show(output, r.Entries(), b.String())
+}
+
+// NewSchemaCommand is the command schema.
+func NewSchemaCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := schema.Generate(activities.Default())
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(text)
+			return err
+		},
+	}
+}

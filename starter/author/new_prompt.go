@@ -1,0 +1,163 @@
+package author
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/lists"
+	"reprise/starter/cli"
+)
+
+// newSource is where the description of a new playbook may come from.
+type newSource struct {
+	name, question string
+	into           *string
+}
+
+// sources are all of them, in the order in which they are asked.
+func (o *newOptions) sources() []newSource {
+	return []newSource{
+		{"curl", "the curl command line", &o.curl},
+		{"openapi", "file or URL of the OpenAPI document", &o.openapi},
+		{"har", "HAR file", &o.har},
+		{"example", "name of the example (starter run example: lists them)", &o.example},
+		{"style", "style of the API: " + strings.Join(scaffold.Styles, ", "), &o.style},
+	}
+}
+
+// promptNew completes the flags: by questions at a terminal, else by defaults.
+func promptNew(a *cli.App, o *newOptions) error {
+	var given []string
+	for _, source := range o.sources() {
+		if *source.into != "" && source.name != "style" {
+			given = append(given, "--"+source.name)
+		}
+	}
+	if len(given) > 1 {
+		return cli.UsageError("%s exclude each other", strings.Join(given, " and "))
+	}
+	described := len(given) > 0 || o.style != ""
+	q := newPrompter(a)
+	asks := q != nil && !o.yes && o.output != "json"
+	switch {
+	case !described && asks:
+		if err := q.source(o); err != nil {
+			return err
+		}
+	case !described && o.yes:
+		o.style = scaffold.StylePage
+	case !described:
+		return cli.UsageError("choose a source for the playbook: --curl, --openapi, --har, --example or --style; --yes uses defaults")
+	}
+	if asks && !o.probe && o.curl != "" && o.curl != "-" {
+		if err := q.offerProbe(o); err != nil {
+			return err
+		}
+	}
+	if o.probe && o.curl == "" {
+		return cli.UsageError("--probe sends the request of --curl")
+	}
+	if !asks || described || o.example != "" {
+		return nil
+	}
+	return q.rest(o)
+}
+
+// offerProbe asks whether the request of the line is sent once. It is offered only where that can be done.
+func (q *prompter) offerProbe(o *newOptions) error {
+	probe, err := scaffold.ProbeOf(o.curl, os.LookupEnv)
+	if err != nil {
+		return nil // what is wrong with the line is said where it is read
+	}
+	answer, err := q.prompt("send "+probe.String()+" once, to read from the response how the API paginates? y, n", "n")
+	o.probe = err == nil && strings.HasPrefix(strings.ToLower(answer), "y")
+	return err
+}
+
+// newPrompter prompts at a terminal; nil where there is none.
+func newPrompter(a *cli.App) *prompter {
+	if !a.CanAsk() || !a.ErrTerminal() {
+		return nil
+	}
+	return &prompter{in: bufio.NewReader(a.In), out: a.Err}
+}
+
+type prompter struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// prompt asks for a line; an empty one is the default.
+func (q *prompter) prompt(question, usual string) (string, error) {
+	if usual != "" {
+		question += " [" + usual + "]"
+	}
+	_, _ = fmt.Fprint(q.out, question+": ")
+	line, err := q.in.ReadString('\n')
+	for err == nil && strings.HasSuffix(strings.TrimRight(line, "\r\n"), `\`) { // a line of curl continues
+		var more string
+		more, err = q.in.ReadString('\n')
+		line += more
+	}
+	if errors.Is(err, cli.ErrInterrupted) {
+		_, _ = fmt.Fprintln(q.out) // ends the line of the question
+		return "", err
+	}
+	if err != nil && line == "" {
+		return "", cli.UsageError("no answer: %w", err)
+	}
+	if line = strings.TrimSpace(line); line == "" {
+		line = usual
+	}
+	return line, nil
+}
+
+// source asks where the description comes from, until that is known.
+func (q *prompter) source(o *newOptions) error {
+	names := lists.Map(o.sources(), func(source newSource) string { return source.name })
+	for {
+		name, err := q.prompt("What should the playbook be made from? "+strings.Join(names, ", "), "style")
+		if err != nil {
+			return err
+		}
+		for _, source := range o.sources() {
+			if source.name != name {
+				continue
+			}
+			usual := ""
+			if name == "style" {
+				usual = scaffold.StylePage
+			}
+			for *source.into == "" {
+				if *source.into, err = q.prompt(source.question, usual); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		_, _ = fmt.Fprintf(q.out, "expected one of %s\n", strings.Join(names, ", "))
+	}
+}
+
+// rest asks for the operation, where rows go, and what the request is repeated for.
+func (q *prompter) rest(o *newOptions) (err error) {
+	if o.openapi != "" && o.operation == "" {
+		if o.operation, err = q.prompt("operation (operationId, or METHOD /path)", ""); err != nil {
+			return err
+		}
+	}
+	if o.sink == "" {
+		if o.sink, err = q.prompt("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
+			return err
+		}
+	}
+	if o.each == "" {
+		o.each, err = q.prompt("name of the element, if the request is made for each element of a list", "")
+	}
+	return err
+}

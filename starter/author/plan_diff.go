@@ -1,0 +1,133 @@
+package author
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/yamltree"
+)
+
+// playbookDiff is a unified diff of what two playbooks say, "" where they say the same: comments,
+// descriptions, the order of keys and the style of YAML say nothing.
+func playbookDiff(beforeName, before, afterName, after string) (string, error) {
+	now, err := normalized(after)
+	if err != nil {
+		return "", err
+	}
+	was, err := normalized(before)
+	if err != nil {
+		return "", err
+	}
+	inOrderOf(was, now)
+	found := string(diff.Diff(beforeName, []byte(yamltree.Encode(was)), afterName, []byte(yamltree.Encode(now))))
+	if _, behind, has := strings.Cut(found, "\n"); has { // the line of the program that made it
+		found = behind
+	}
+	return found, nil
+}
+
+// normalized is a playbook without what says nothing, but for the order of its keys.
+func normalized(text string) (*yaml.Node, error) {
+	root, err := yamltree.Parse([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	root = yamltree.Resolved(root, false)
+	plain(root)
+	if len(root.Content) == 0 {
+		return root, nil
+	}
+	sections := yamltree.Keys(root.Content[0])
+	if metadata := sections["metadata"]; metadata != nil {
+		without(metadata, "description")
+	}
+	for _, name := range []string{"workflow", "workbook"} {
+		if section := sections[name]; section != nil {
+			for _, item := range section.Content {
+				without(item, "desc")
+			}
+		}
+	}
+	return root, nil
+}
+
+// without drops a key of a map.
+func without(n *yaml.Node, key string) {
+	if at := yamltree.IndexOf(n, key); n.Kind == yaml.MappingNode && at >= 0 {
+		n.Content = slices.Delete(n.Content, at, at+2)
+	}
+}
+
+// plain drops styles.
+func plain(n *yaml.Node) {
+	if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "\n") {
+		n.Style = 0
+	}
+	for _, child := range n.Content {
+		plain(child)
+	}
+}
+
+// inOrderOf puts the keys of maps into the order that they have at the same place of a model.
+func inOrderOf(n, model *yaml.Node) {
+	if n.Kind != model.Kind {
+		return
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		sortKeys(n, model)
+		for at := 0; at < len(n.Content); at += 2 {
+			if there := yamltree.IndexOf(model, n.Content[at].Value); there >= 0 {
+				inOrderOf(n.Content[at+1], model.Content[there+1])
+			}
+		}
+	case yaml.SequenceNode, yaml.DocumentNode:
+		for at, item := range n.Content {
+			if like := itemLike(item, model, at); like != nil {
+				inOrderOf(item, like)
+			}
+		}
+	}
+}
+
+func sortKeys(n, model *yaml.Node) {
+	type entry struct {
+		place      int
+		key, value *yaml.Node
+	}
+	var entries []entry
+	for at := 0; at < len(n.Content); at += 2 {
+		place := yamltree.IndexOf(model, n.Content[at].Value)
+		if place < 0 {
+			place = len(model.Content)
+		}
+		entries = append(entries, entry{place, n.Content[at], n.Content[at+1]})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.place - b.place })
+	n.Content = n.Content[:0]
+	for _, one := range entries {
+		n.Content = append(n.Content, one.key, one.value)
+	}
+}
+
+// itemLike is the item of a model with the same name, else at the same place; nil for none.
+func itemLike(item, model *yaml.Node, at int) *yaml.Node {
+	for _, name := range []string{"step", "name"} {
+		value := yamltree.Keys(item)[name]
+		if item.Kind != yaml.MappingNode || value == nil {
+			continue
+		}
+		for _, other := range model.Content {
+			if like := yamltree.Keys(other)[name]; other.Kind == yaml.MappingNode && like != nil && like.Value == value.Value {
+				return other
+			}
+		}
+	}
+	if at < len(model.Content) {
+		return model.Content[at]
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+package author
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/starter/wording"
+)
+
+// planText writes a plan for people.
+type planText struct {
+	*planDocument
+
+	b       strings.Builder
+	now     time.Time
+	width   int
+	sampled bool // a sample was requested
+}
+
+// text is the plan for people. What a run would do comes in sections, of which each is left out that has nothing.
+func (d *planDocument) text(now time.Time, width int, sampled bool) string {
+	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
+	t.line("", "%s", d.Playbook)
+	for _, section := range []func(){t.runs, t.turn, t.partitions, t.schedules, t.steps, t.diff, t.notes} {
+		section()
+	}
+	t.summary()
+	return t.b.String()
+}
+
+// line writes a line behind a margin.
+func (t *planText) line(margin, format string, args ...any) {
+	t.b.WriteString(terminal.Hanging(margin, fmt.Sprintf(format, args...), t.width))
+}
+
+func (t *planText) verbatim(margin, text string) {
+	for line := range strings.Lines(text) {
+		t.b.WriteString(margin + terminal.Visible(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+}
+
+func (t *planText) ago(at time.Time) string { return terminal.Duration(t.now.Sub(at)) + " ago" }
+
+func (t *planText) runs() {
+	if last := t.Last; last == nil {
+		t.line("  ", "last run: none")
+	} else {
+		since := "the playbook is the same"
+		if last.Diff != "" {
+			since = "the playbook has changed since"
+		}
+		t.line("  ", "last run: %s, %s, %s; %s", last.WorkflowID, t.ago(last.StartedAt), last.Status, since)
+	}
+	for _, run := range t.Running {
+		t.line("  ", "%s: %s, started %s", run.Status, run.WorkflowID, t.ago(run.StartedAt))
+	}
+}
+
+func (t *planText) turn() {
+	turn := t.Concurrency
+	if turn == nil {
+		return
+	}
+	verdict := "a run starts immediately"
+	if turn.Running >= turn.Limit || turn.Waiting > 0 {
+		verdict = "a run waits in position " + fmt.Sprint(turn.Waiting+1) + " of the queue"
+		switch turn.OnConflict {
+		case playbook.ConflictSkip:
+			verdict = "a run is skipped"
+		case playbook.ConflictCancel:
+			verdict = "a run cancels the running one"
+		}
+		if len(turn.Holders) > 0 {
+			verdict += " behind " + strings.Join(turn.Holders, ", ")
+		}
+	}
+	t.line("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
+}
+
+func (t *planText) partitions() {
+	if parts := t.Partitions; parts != nil {
+		t.line("  ", "a run is about %s; %s", parts.Run, parts.tally)
+	}
+}
+
+func (t *planText) schedules() {
+	for _, schedule := range t.Schedules {
+		next := "paused"
+		times := lists.Map(schedule.Next, func(at time.Time) string { return wording.InZone(at, schedule.Zone) })
+		if !schedule.Paused {
+			next = "next " + strings.Join(times, ", ")
+		}
+		if len(times) == 0 && !schedule.Paused {
+			next = "never again"
+		}
+		t.line("  ", "schedule: %s, %s (%s), %s", schedule.Name, schedule.When, schedule.Zone, next)
+	}
+}
+
+func (t *planText) steps() {
+	for _, step := range t.Steps {
+		if len(step.Sinks)+len(step.States) == 0 && step.Problem == "" && step.Request == "" && step.Unknown == "" {
+			continue // nothing is known of it that a run would show
+		}
+		t.b.WriteString("\n")
+		t.line("", "step %s: %s", step.Step, step.Tool)
+		t.step(step)
+	}
+}
+
+func (t *planText) step(step interpreter.StepPlan) {
+	if loop := step.Loop; loop != nil {
+		switch {
+		case loop.Unknown != "":
+			t.line("  ", "loop: %s its elements", loop.Unknown)
+		case loop.Size != nil && loop.Shown < *loop.Size:
+			t.line("  ", "loop: %s, of which the first %d are shown", terminal.Count(*loop.Size, "element"), loop.Shown)
+		case loop.Size != nil:
+			t.line("  ", "loop: %s", terminal.Count(*loop.Size, "element"))
+		}
+	}
+	if step.Request != "" {
+		t.verbatim("  ", text.WrapHard(terminal.OneLine(step.Request), t.width-2)+"\n")
+	}
+	if step.Unknown != "" && step.Request == "" {
+		t.line("  ", "request: %s", step.Unknown)
+	}
+	if step.Unsampled != "" {
+		t.line("  ", "no sample: %s", step.Unsampled)
+	}
+	t.problem("  ", step.Problem)
+	for _, warning := range step.Warnings {
+		t.line("  ", "warning: %s", warning)
+	}
+	for _, state := range step.States {
+		t.state(state)
+	}
+	for _, sink := range step.Sinks {
+		t.sink(sink)
+	}
+}
+
+func (t *planText) problem(margin, problem string) {
+	if problem != "" {
+		t.line(margin, "! %s", problem)
+	}
+}
+
+func (t *planText) state(state interpreter.StatePlan) {
+	t.line("  ", "state %s, kept by %s", state.State, state.KeptBy)
+	t.problem("    ", state.Problem)
+	if state.Watermark.Data == nil && state.Problem != "" {
+		return
+	}
+	if state.Watermark.Data == nil {
+		t.line("    ", "no watermark yet; reads from %s", wording.CursorText(state.ReadsFrom))
+	} else {
+		lastRun := ""
+		if state.Run != "" { // or a person has set it since
+			lastRun = ", last run " + state.Run
+		}
+		t.line("    ", "watermark %s, moved %s%s; reads from %s", wording.CursorText(state.Watermark), t.ago(state.MovedAt), lastRun, wording.CursorText(state.ReadsFrom))
+	}
+	if len(state.Holders) > 0 {
+		what := "a run waits for it"
+		if state.OnConflict == playbook.ConflictFail {
+			what = "a run fails"
+		}
+		t.line("    ", "held by %s: %s", strings.Join(state.Holders, ", "), what)
+	}
+}
+
+func (t *planText) sink(sink interpreter.SinkPlan) {
+	head := "sink " + sink.Place + ": " + sink.Tool
+	if sink.Auth != "" {
+		head += " " + sink.Auth
+	}
+	if sink.Target != "" {
+		head += ", " + sink.Target
+	}
+	if sink.Element.Data != nil {
+		head += ", for element " + terminal.Shorten(expression.Text(sink.Element.Data), 60)
+	}
+	t.line("  ", "%s", head)
+	if sink.Attempts > 0 {
+		t.line("    ", "no retry: up to %d attempts within %s for failures of class retryable", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
+	}
+	if sink.Unknown != "" {
+		t.line("    ", "not known before a run: %s", sink.Unknown)
+	}
+	if sink.Table != nil {
+		t.table(*sink.Table, sink.Problem != "")
+	}
+	t.problem("    ", sink.Problem)
+}
+
+func (t *planText) table(table interpreter.TablePlan, fails bool) {
+	how := table.Mode
+	if len(table.Key) > 0 {
+		how += " by " + strings.Join(table.Key, ", ")
+	}
+	switch {
+	case table.MadeBy != "":
+		how += "; the table does not exist, and step " + table.MadeBy + " makes it"
+	case table.NewFile:
+		how += "; the file does not exist"
+	case !table.Exists:
+		how += "; the table does not exist"
+	case len(table.DDL) > 0:
+		how += "; the table changes"
+	case table.Empty:
+		how += "; the table is empty"
+	default:
+		how += "; the table exists"
+	}
+	if table.Rows != nil {
+		how += "; sample of " + terminal.Count(*table.Rows, "row")
+	}
+	t.line("    ", "%s", how)
+	t.deletes(table)
+	for _, ddl := range table.DDL {
+		t.verbatim("    + ", layDDL(ddl, terminal.Layout(t.width)-6))
+	}
+	if left := table.LeftOut; left != nil {
+		t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
+	}
+	switch {
+	case fails || !table.FromRows:
+	case table.Rows != nil:
+		t.line("    ", "rows of further requests may change more")
+	case !table.Exists:
+		t.line("    ", "columns that are not declared follow from the rows: %s", t.hint())
+	default:
+		t.line("    ", "whether columns are added or widened follows from the rows: %s", t.hint())
+	}
+	if table.Rejected != "" {
+		t.line("    ", "rows that the database rejects go to %s", table.Rejected)
+	}
+}
+
+// deletes says what becomes of rows that are there.
+func (t *planText) deletes(table interpreter.TablePlan) {
+	if where := table.ReplaceWhere; where != nil {
+		bounds := ""
+		if where.From != "" {
+			bounds += " from " + where.From
+		}
+		if where.To != "" {
+			bounds += " before " + where.To
+		}
+		t.line("    ", "replaces rows with %s%s", where.Column, bounds)
+	}
+	if most := table.MaxDelete; most != nil {
+		t.line("    ", "deletes rows that are not read, at most %.3g%% of the table", 100**most)
+	}
+}
+
+// hint says how to learn more of columns.
+func (t *planText) hint() string {
+	if t.sampled {
+		return "there is no sample of them"
+	}
+	return "--sample reads the first ones"
+}
+
+// layDDL puts the columns of a long CREATE TABLE into lines.
+func layDDL(ddl interpreter.DDL, width int) string {
+	head, rest, has := strings.Cut(ddl.Statement, " (")
+	if ddl.Kind != interpreter.CreateTable || !has || len(ddl.Statement) <= width {
+		return ddl.Statement + "\n"
+	}
+	var b strings.Builder
+	b.WriteString(head + " (\n  ")
+	depth, quoted := 0, false
+	for i, r := range strings.TrimSuffix(rest, ")") {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ' ' && depth == 0 && i > 0 && rest[i-1] == ',':
+			b.WriteString("\n  ")
+			continue
+		}
+		b.WriteRune(r)
+	}
+	b.WriteString("\n)\n")
+	return b.String()
+}
+
+func (t *planText) diff() {
+	if t.Last == nil || t.Last.Diff == "" {
+		return
+	}
+	t.b.WriteString("\nchanges of the playbook since its last run\n")
+	t.verbatim("  ", t.Last.Diff)
+}
+
+func (t *planText) notes() {
+	if len(t.Notes)+len(t.Warnings) > 0 {
+		t.b.WriteString("\n")
+	}
+	for _, warning := range t.Warnings {
+		t.line("", "warning: %s", warning)
+	}
+	for _, note := range t.Notes {
+		t.line("", "note: %s", note)
+	}
+}
+
+// summary counts what would change. A statement that several sinks have counts once.
+func (t *planText) summary() {
+	counts := map[interpreter.DDLKind]int{}
+	seen := map[string]bool{}
+	for _, step := range t.Steps {
+		for _, sink := range step.Sinks {
+			if sink.Table == nil {
+				continue
+			}
+			for _, ddl := range sink.Table.DDL {
+				if key := sink.Tool + " " + sink.Auth + " " + ddl.Statement; !seen[key] {
+					seen[key] = true
+					counts[ddl.Kind]++
+				}
+			}
+		}
+	}
+	problems := "no problems"
+	if t.Problems > 0 {
+		problems = terminal.Count(t.Problems, "problem")
+	}
+	t.b.WriteString("\n")
+	t.line("", "Plan: %s; %s.", countsOfDDL(counts), problems)
+}
+
+// countsOfDDL says how many statements there are of each kind. Schemas are rarely made, so that none are left out.
+func countsOfDDL(counts map[interpreter.DDLKind]int) string {
+	made := terminal.Count(counts[interpreter.CreateTable], "table")
+	if schemas := counts[interpreter.CreateSchema]; schemas > 0 {
+		made = terminal.Count(schemas, "schema") + " and " + made
+	}
+	parts := []string{
+		made + " to make",
+		terminal.Count(counts[interpreter.AddColumn], "column") + " to add",
+		fmt.Sprint(counts[interpreter.WidenColumn]) + " to widen",
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) { // of a worker that is newer than this program
+		if !slices.Contains(interpreter.DDLKinds(), kind) {
+			parts = append(parts, fmt.Sprintf("%d of kind %q", counts[kind], string(kind)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,249 @@
+// Package author has the commands that help to write playbooks.
+package author
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/mend"
+	"reprise/internal/program/playtest"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/wording"
+)
+
+// validation is the output of `validate --output json`.
+type validation struct {
+	Valid    bool           `json:"valid"`
+	Total    int            `json:"total"`    // of problems, warnings included
+	Problems []load.Problem `json:"problems"` // of each file at most playbook.MaxShown
+	// States are what steps of valid files keep between runs.
+	States []keptState `json:"states,omitempty"`
+	// Fixed are the files that --fix has rewritten.
+	Fixed []fixed `json:"fixed,omitempty"`
+}
+
+// ValidateOptions is the command line of validate.
+type ValidateOptions struct {
+	values     load.WorkloadFlags
+	Workload   map[string]any
+	Output     string
+	Strict     bool
+	fix, watch bool
+}
+
+// people reports whether people read what is printed.
+func (o *ValidateOptions) people() bool { return o.Output == "table" }
+
+// NewValidateCommand is the command validate.
+func NewValidateCommand(a *cli.App) *cobra.Command {
+	o := &ValidateOptions{}
+	command := &cobra.Command{
+		Use: "validate FILE...", Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, files []string) error {
+			stdin := slices.Contains(files, "-")
+			switch {
+			case o.watch && (stdin || !o.people()):
+				return cli.UsageError("--watch needs files, and no --output")
+			case o.fix && stdin && (len(files) > 1 || !o.people()):
+				return cli.UsageError("--fix with standard input takes no other file and no --output")
+			}
+			var err error
+			if o.Workload, err = o.values.Read(); err != nil {
+				return err
+			}
+			if o.watch {
+				return again(command.Context(), a, files, o.fix, func() error { return FixAndValidate(a, files, o) })
+			}
+			return FixAndValidate(a, files, o)
+		},
+	}
+	o.values.Add(command)
+	flags := command.Flags()
+	cli.OutputFlagOf(command, &o.Output, "", "table", "json", outputGitHub, outputSARIF)
+	flags.BoolVar(&o.Strict, "strict", false, "count warnings as problems")
+	flags.BoolVar(&o.fix, "fix", false, "rewrite problems that have one certain fix, in place")
+	flags.BoolVar(&o.watch, "watch", false, "check again whenever a file changes")
+	return command
+}
+
+// FixAndValidate repairs files, where that is asked for, and says what is wrong with them.
+func FixAndValidate(a *cli.App, files []string, o *ValidateOptions) error {
+	limits, err := load.AssumedLimits()
+	if err != nil {
+		return err
+	}
+	v := &validator{app: a, options: o, limits: limits, files: map[string]*source.File{}, result: validation{Valid: true, Problems: []load.Problem{}}}
+	for _, name := range files {
+		if err := v.validate(name); err != nil {
+			return err
+		}
+	}
+	return v.report()
+}
+
+// validator checks files for one command.
+type validator struct {
+	app     *cli.App
+	options *ValidateOptions
+	limits  playbook.Limits
+	all     source.Diagnostics
+	files   map[string]*source.File
+	result  validation
+}
+
+// validate checks one file, after it was mended where that is wanted.
+func (v *validator) validate(name string) error {
+	data, err := load.ReadPlaybook(v.app, name)
+	if err != nil {
+		return err
+	}
+	if v.options.fix {
+		if data, err = v.fix(name, data); err != nil {
+			return err
+		}
+	}
+	if playtest.IsTests(name) {
+		found, err := validateTests(v.app, name, v.options.people())
+		if err != nil {
+			return err
+		}
+		v.add(found, found.HasErrors())
+		return nil
+	}
+	shown := name
+	if name == "-" {
+		shown = "stdin"
+	}
+	checked := load.CheckFile(v.app, source.NewFile(shown, data), v.options.Workload, v.limits)
+	v.files[shown] = checked.File
+	bad := checked.Found.HasErrors() || v.options.Strict && len(checked.Found) > 0
+	v.add(checked.Found, bad)
+	var states []playbook.KeptState
+	if !bad {
+		states = checked.Book.KeptStates()
+	}
+	v.result.States = append(v.result.States, keptStates(shown, states)...)
+	if !v.options.people() {
+		return nil
+	}
+	_, _ = fmt.Fprint(v.app.Err, checked.File.FormatFirst(checked.Found, playbook.MaxShown))
+	printed := v.options.fix && name == "-" // the mended file itself
+	if !bad && !printed {
+		_, _ = fmt.Fprintf(v.app.Out, "%s: valid\n", name)
+		for _, state := range states {
+			_, _ = fmt.Fprintf(v.app.Out, "%s: the watermark is stored %s\n", state.Step, wording.DescribeState(state))
+		}
+	}
+	return nil
+}
+
+func (v *validator) add(found source.Diagnostics, bad bool) {
+	v.result.Valid = v.result.Valid && !bad
+	v.result.Problems = append(v.result.Problems, load.Problems(found)...)
+	v.all = append(v.all, found...)
+}
+
+// report prints what was found in all files.
+func (v *validator) report() error {
+	v.result.Total = len(v.all)
+	err := error(nil)
+	switch v.options.Output {
+	case "json":
+		err = terminal.PrintJSON(v.app.Out, v.result)
+	case outputGitHub:
+		err = writeGitHub(v.app.Out, v.all)
+	case outputSARIF:
+		err = writeSARIF(v.app.Out, v.all, v.files)
+	default:
+		if len(v.all) > 0 {
+			v.app.Notef("%s", tally(v.all))
+			load.AdviseExplain(v.app, v.all)
+		}
+	}
+	if err == nil && !v.result.Valid {
+		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	}
+	return err
+}
+
+// validateTests checks a file of tests, and the playbook that it tests.
+func validateTests(a *cli.App, name string, show bool) (source.Diagnostics, error) {
+	suite, err := playtest.LoadFrom(name, a.Files.Read)
+	var invalid *playtest.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		if show {
+			_, _ = fmt.Fprint(a.Err, invalid.File.FormatFirst(invalid.Found, playbook.MaxShown))
+		}
+		return invalid.Found, nil
+	case err != nil:
+		return nil, cli.UsageError("%w", err)
+	case show:
+		_, _ = fmt.Fprintf(a.Out, "%s: valid, %s\n", name, terminal.Count(len(suite.Tests.Tests), "test"))
+	}
+	return nil, nil
+}
+
+// tally counts problems, and warnings apart.
+func tally(found source.Diagnostics) string {
+	warnings := len(found.Warnings())
+	switch errs := len(found) - warnings; {
+	case warnings == 0:
+		return terminal.Count(errs, "problem")
+	case errs == 0:
+		return terminal.Count(warnings, "warning")
+	default:
+		return terminal.Count(errs, "problem") + ", " + terminal.Count(warnings, "warning")
+	}
+}
+
+// fixed is a file that `validate --fix` has rewritten, in `--output json`.
+type fixed struct {
+	File    string   `json:"file"`
+	Changes []change `json:"changes"`
+}
+
+// fix mends a file in place, and returns what is in it then. What comes from standard input is
+// printed, mended or not.
+func (v *validator) fix(name string, data []byte) ([]byte, error) {
+	result := v.mend(name, data)
+	changes := make([]change, len(result.Changes))
+	for i, c := range result.Changes {
+		changes[i] = changeAt(c.Pos, c.What)
+		v.app.Notef("%s:%s: fixed: %s", name, c.Pos, c.What)
+	}
+	switch {
+	case name == "-":
+		return result.Text, v.app.Screen.Verbatim(result.Text)
+	case len(changes) == 0:
+		return data, nil
+	}
+	if err := cli.Overwrite(name, result.Text); err != nil {
+		return nil, err
+	}
+	v.app.Notef("%s: %s written", name, terminal.Count(len(changes), "change"))
+	v.result.Fixed = append(v.result.Fixed, fixed{File: name, Changes: changes})
+	return result.Text, nil
+}
+
+// mend mends a playbook, or a file of tests.
+func (v *validator) mend(name string, data []byte) mend.Result {
+	file := source.NewFile(name, data)
+	if playtest.IsTests(name) {
+		return mend.File(file, func(file *source.File) source.Diagnostics {
+			_, found := playbook.DecodeTests(file)
+			return found
+		})
+	}
+	return mend.File(file, func(file *source.File) source.Diagnostics {
+		return load.CheckFile(v.app, file, v.options.Workload, v.limits).Found
+	})
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// GroupAnnotation marks commands that only have others.
+const GroupAnnotation = "group"
+
+// oneOfItsCommands refuses a word that is none of a command's own commands.
+func oneOfItsCommands(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, one := range command.Commands() {
+		if one.IsAvailableCommand() {
+			names = append(names, one.Name())
+		}
+	}
+	return fmt.Errorf("%s has no command %q%s", command.CommandPath(), args[0], DidYouMean("", args[0], names))
+}
+
+// NewGroup is a command that has others, and does nothing itself.
+func NewGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: name, Aliases: []string{alias}, Args: oneOfItsCommands, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Annotations: map[string]string{GroupAnnotation: ""},
+	}
+	if alias == "" {
+		group.Aliases = nil
+	}
+	group.AddCommand(of...)
+	return group
+}

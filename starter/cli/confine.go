@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"reprise/internal/base/private"
+	"reprise/internal/base/regular"
+)
+
+// Confinement keeps what is read within a folder. A nil one reads anywhere.
+type Confinement struct {
+	root   *os.Root
+	folder string // as messages name it
+	// spellings are the absolute paths of the folder: as it was named, and without symbolic links.
+	spellings []string
+	// private are files that are neither read nor written, whatever the folder; nil is none.
+	Private func() private.Places
+}
+
+// errPrivate refuses a file that is nobody's to read here.
+func errPrivate(path string) error {
+	return fmt.Errorf("%q is one of the programs' own files (keys, server state, connections, callers), which cannot be read or written here", path)
+}
+
+// isPrivate reports whether an open file, or one that is there, is private.
+func (c *Confinement) isPrivate(info os.FileInfo) bool {
+	if c.Private == nil {
+		return false
+	}
+	files := c.Private()
+	return files.Has(info) || files.Holds(info)
+}
+
+// ConfineTo opens a folder.
+func ConfineTo(folder string) (*Confinement, error) {
+	named, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, fmt.Errorf("find the folder: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return nil, fmt.Errorf("find the folder: %w", err)
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder: %w", err)
+	}
+	return &Confinement{root: root, folder: folder, spellings: []string{named, real}}, nil
+}
+
+// Open opens a file for reading. A symbolic link that leads out of the folder is refused by the
+// operating system's rules for the whole path, so that none can be exchanged meanwhile.
+func (c *Confinement) Open(path string) (*os.File, error) {
+	if c == nil {
+		return regular.Open(path)
+	}
+	local, err := c.local(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := regular.OpenIn(c.root, local)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && c.isPrivate(info) {
+		_ = file.Close()
+		return nil, errPrivate(path)
+	}
+	return file, nil
+}
+
+// local is a path below the folder.
+func (c *Confinement) local(path string) (string, error) {
+	local := path
+	if filepath.IsAbs(path) {
+		for _, folder := range c.spellings {
+			if below, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(below) {
+				local = below
+			}
+		}
+	}
+	if !filepath.IsLocal(local) {
+		return "", fmt.Errorf("%q is outside the folder %s; use --folder for another one", path, c.folder)
+	}
+	if c.Private != nil && (private.InPath(local) || c.Private().Names(local)) {
+		return "", errPrivate(path)
+	}
+	return local, nil
+}
+
+// WritePrivate writes a file that nobody else can read.
+func (c *Confinement) WritePrivate(path string, data []byte) error {
+	const access, mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 0o600
+	var file *os.File
+	var err error
+	if c == nil {
+		file, err = os.OpenFile(path, access, mode)
+	} else if err = c.Check(path); err == nil {
+		if path, err = c.local(path); err == nil {
+			file, err = c.root.OpenFile(path, access, mode)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(file.Chmod(mode), err, file.Close())
+}
+
+// Check refuses a path that leads out of the folder, whatever is there.
+func (c *Confinement) Check(path string) error {
+	local, err := c.local(path)
+	if err != nil {
+		return err
+	}
+	info, err := c.root.Stat(local)
+	switch {
+	case err == nil && c.isPrivate(info):
+		return errPrivate(path)
+	case err != nil && !os.IsNotExist(err):
+		return err
+	}
+	return nil
+}
+
+// Read reads a file of at most mostRead bytes.
+func (c *Confinement) Read(path string) ([]byte, error) {
+	file, err := c.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadBounded(file)
+}
+
+// mostRead bounds what commands read of a file, of standard input or of an answer, in bytes.
+const mostRead = 64 << 20
+
+// ReadBounded reads all, and refuses more than mostRead.
+func ReadBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, mostRead+1))
+	if err == nil && len(data) > mostRead {
+		err = fmt.Errorf("it is larger than %d MiB", mostRead>>20)
+	}
+	return data, err
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/steer"
+	"reprise/workflows/protocol"
+)
+
+// checkName refuses names that Temporal would not accept, and names that cannot be
+// typed again. what is the flag or argument.
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return UsageError("%s is empty", what)
+	case len(name) > protocol.MaxWorkflowID:
+		return UsageError("%s is %d bytes long; Temporal allows %d", what, len(name), protocol.MaxWorkflowID)
+	case strings.ContainsFunc(name, func(r rune) bool { return terminal.Unsafe(r) || r == '\n' || r == '\t' }):
+		return UsageError("%s %q has invisible characters", what, name)
+	}
+	return nil
+}
+
+// CheckID refuses what checkName does, and names that a request for one workflow cannot have in its headers.
+func CheckID(what, id string) error {
+	if err := checkName(what, id); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(id, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return UsageError("%s %q has characters outside ASCII, which Temporal does not allow", what, id)
+	}
+	return nil
+}
+
+// CheckQueue refuses what is no task queue of ours.
+func CheckQueue(name string) error {
+	const ofServer = "/_sys/"
+	if strings.HasPrefix(name, ofServer) {
+		return UsageError("--task-queue %q begins with %s, which is reserved for the server", name, ofServer)
+	}
+	return checkName("--task-queue", name)
+}
+
+// CheckRun refuses what cannot be a run; runID may be "".
+func CheckRun(workflowID, runID string) error {
+	if err := CheckID("the workflow ID", workflowID); err != nil {
+		return err
+	}
+	if runID != "" && uuid.Validate(runID) != nil {
+		return UsageError("--run-id %q is not a run ID, such as 0197f0a4-5c0e-7d3a-9f2b-8f6f0a1b2c3d", runID)
+	}
+	return nil
+}
+
+// KnownZone refuses what is no time zone on this machine.
+func KnownZone(name string) error {
+	_, err := time.LoadLocation(name)
+	return err
+}
+
+// MostNote bounds a note, or a reason, in bytes.
+const MostNote = steer.MostReason
+
+// CheckNote refuses a note that is longer than what is kept; flag is where it was given.
+func CheckNote(flag, note string) error {
+	if len(note) > MostNote {
+		return UsageError("--%s has %d bytes; at most %d are kept", flag, len(note), MostNote)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+)
+
+// DidYouMean is the end of a message about a name that is not known: the one that it resembles most.
+func DidYouMean(prefix, name string, known []string) string {
+	if near := expression.Suggest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %s?", prefix+near)
+	}
+	return ""
+}
+
+// AsTexts are words as strings.
+func AsTexts[W ~string](words []W) []string {
+	return lists.Map(words, func(word W) string { return string(word) })
+}
+
+// KnownStep refuses a step that is not there.
+func KnownStep(name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	if near := expression.Suggest(name, known); near != "" {
+		return UsageError("the run has no step %q; did you mean %q?", name, near)
+	}
+	return UsageError("the run has no step %q; it has %s", name, terminal.Shorten(strings.Join(known, ", "), 400))
+}
+
+// OrList is words as a sentence lists those of which one is chosen.
+func OrList[W ~string](words []W) string { return SentenceList(words, "or") }
+
+// SentenceList is words as a sentence lists them.
+func SentenceList[W ~string](words []W, last string) string {
+	var b strings.Builder
+	for i, word := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" " + last + " ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(word))
+	}
+	return b.String()
+}
+
+// Choice refuses a word that is none of those known.
+func Choice[W ~string](flag string, word W, known []W) error {
+	if slices.Contains(known, word) {
+		return nil
+	}
+	return UsageError("%s %q is unknown%s", flag, word, Expected(string(word), AsTexts(known)))
+}
+
+// Expected ends a message about a word that is none of those known: with the nearest of them, else with all.
+func Expected(word string, known []string) string {
+	if near := expression.Suggest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ", expected one of " + strings.Join(known, ", ")
+}
+
+// Second is the argument behind the FILE, "" where there is none.
+func Second(args []string) string {
+	if len(args) < 2 {
+		return ""
+	}
+	return args[1]
+}
+
+// IsAre is the verb behind n things.
+func IsAre(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+// OrEmpty is a list that JSON has as [], and never as null.
+func OrEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// SortedKeys are the keys of a map in order.
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Whoami is the identity of the user, as in Temporal's identities.
+func Whoami() string {
+	name, host := os.Getenv("USER"), "unknown"
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	if known, err := os.Hostname(); err == nil {
+		host = known
+	}
+	return name + "@" + host
+}
+
+// OutcomeLine says what came of a command for a run, in a line that only a terminal breaks.
+func OutcomeLine(to io.Writer, workflowID, said string) string {
+	line := terminal.Visible(workflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
+	if !terminal.IsTerminal(to) {
+		return line
+	}
+	var b strings.Builder
+	terminal.WriteWrapped(&b, line, terminal.PaperOf(to).Width)
+	return b.String()
+}
+
+// Yes is the cell of a table for what is or is not.
+func Yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return ""
+}

@@ -1,0 +1,310 @@
+package execute
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/backfill"
+	"reprise/internal/program/start"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/launch"
+	"reprise/starter/load"
+	"reprise/starter/look"
+	"reprise/starter/session"
+)
+
+// PartitionsOptions is the command line of backfill.
+type PartitionsOptions struct {
+	Run         RunOptions
+	from, to    string
+	only        string
+	Concurrency int
+	dryRun      bool
+}
+
+// How many runs a backfill has at a time.
+const (
+	DefaultBackfillConcurrency = 4
+	mostBackfillConcurrency    = 500
+)
+
+// NewBackfillCommand is the command backfill.
+func NewBackfillCommand(a *cli.App) *cobra.Command {
+	options := &PartitionsOptions{}
+	command := &cobra.Command{
+		Use: "backfill FILE", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return look.Refuse(a, backfillPartitions(a, args[0], options), options.Run.Output)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.from, "from", "", "the first partition: its key, or a time in it")
+	flags.StringVar(&options.to, "to", "", "the last partition: its key, or a time in it")
+	flags.StringVar(&options.only, "only", backfill.OnlyMissing, "which partitions: missing, failed, stale or all")
+	flags.IntVar(&options.Concurrency, "max-concurrency", DefaultBackfillConcurrency, "how many partitions run at a time, 1 to 500")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "list the partitions that would run, and start nothing")
+	options.Run.Workload.Add(command)
+	options.Run.Server.Add(command)
+	flags.StringVarP(&options.Run.WorkflowID, "workflow-id", "w", "", "ID of the run; default: the playbook's name, .backfill and a random part")
+	flags.BoolVar(&options.Run.Detach, "detach", false, "start the run without following it; needs a server that keeps running")
+	options.Run.Fairness.Add(command)
+	flags.Lookup("priority").DefValue, options.Run.Fairness.Priority = fmt.Sprint(launch.LastPriority), launch.LastPriority
+	options.Run.Local.Add(command)
+	cli.OutputFlag(command, &options.Run.Output)
+	command.AddCommand(newBackfillStatusCommand(a))
+	return command
+}
+
+// check refuses what cannot be meant.
+func (o *PartitionsOptions) check() error {
+	if err := cli.Choice("--only", o.only, backfill.Only); err != nil {
+		return err
+	}
+	if o.Run.WorkflowID != "" {
+		if err := cli.CheckID("--workflow-id", o.Run.WorkflowID); err != nil {
+			return err
+		}
+	}
+	if o.Concurrency < 1 || o.Concurrency > mostBackfillConcurrency {
+		return cli.UsageError("--max-concurrency %d: expected a number from 1 to %d", o.Concurrency, mostBackfillConcurrency)
+	}
+	return o.Run.Fairness.Check()
+}
+
+// Partitioned reads and checks a playbook that has partitions.
+func Partitioned(a *cli.App, name string, workload map[string]any) (load.Checked, error) {
+	found, err := load.CheckForRun(a, name, workload)
+	if err == nil && found.Book.Partitions == nil {
+		err = cli.UsageError("playbook %s has no partitions; add some, for example partitions: {every: day, start: 2024-01-01}", found.Book.Name)
+	}
+	return found, err
+}
+
+func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) error {
+	if err := options.check(); err != nil {
+		return err
+	}
+	workload, err := options.Run.Workload.Read()
+	if err != nil {
+		return err
+	}
+	of, err := Partitioned(a, name, workload)
+	if err != nil {
+		return err
+	}
+	if err := load.CheckRead(a, of.Book, workload, of.Book.Strict); err != nil {
+		return err
+	}
+	if sink := of.Book.WritesOnce(); sink != nil && slices.Contains([]string{backfill.OnlyStale, backfill.OnlyAll}, options.only) {
+		return cli.UsageError("--only %s writes rows that the table already has, and the sink in line %d would insert them twice or keep the old ones; it needs mode: upsert with a key, or mode: replace",
+			options.only, sink.Pos.Line)
+	}
+	now := time.Now()
+	from, to, err := options.between(of.Book, now)
+	if err != nil {
+		return err
+	}
+	options.Run.Local.Playbooks = cmp.Or(options.Run.Local.Playbooks, load.FolderOf(name))
+	return runWith(a, &options.Run, func(ctx context.Context, s *session.Session) (start.Plan, error) {
+		matrix, err := matrix(ctx, s, of.Book, now)
+		if err != nil {
+			return start.Plan{}, err
+		}
+		matrix.Within(from, to)
+		keys := matrix.Select(options.only)
+		if len(keys) == 0 || options.dryRun {
+			return start.Plan{}, reportSelected(a, matrix, keys, options)
+		}
+		claim := matrix.Claim(keys)
+		if err := checkClaim(ctx, s, matrix, claim); err != nil {
+			return start.Plan{}, err
+		}
+		plan, err := BackfillPlan(a, of, keys, workload, options)
+		plan.Input.Claim = &claim
+		return plan, err
+	})
+}
+
+// checkClaim refuses a backfill while another one is open that is to run some of its partitions. One
+// that has begun meanwhile is found by the run itself.
+func checkClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
+	id, keys, err := matrix.Open(ctx, s.Client, claim)
+	if err != nil || id == "" {
+		return err
+	}
+	shared := keys[0]
+	if len(keys) > 1 {
+		shared = fmt.Sprintf("%d of these partitions, %s to %s", len(keys), keys[0], keys[len(keys)-1])
+	}
+	return fmt.Errorf("the backfill %s of %s has not ended and runs %s; nothing was started. Run others with --from and --to, "+
+		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
+}
+
+// between are the indexes of the first and the last partition that are meant.
+func (o *PartitionsOptions) between(book *playbook.Playbook, now time.Time) (from, to int, err error) {
+	to = partition.Max
+	for _, flag := range []struct {
+		name, text string
+		into       *int
+	}{{"--from", o.from, &from}, {"--to", o.to, &to}} {
+		if flag.text == "" {
+			continue
+		}
+		p, err := partitionOf(book.Partitions, flag.text)
+		if err != nil {
+			return 0, 0, cli.UsageError("%s: %w", flag.name, err)
+		}
+		if p.End.After(now) {
+			return 0, 0, cli.UsageError("%s: the partition %s does not end before %s", flag.name, p.Key, p.End.Format(time.RFC3339))
+		}
+		*flag.into = p.Index
+	}
+	if from > to {
+		return 0, 0, cli.UsageError("--from %s is after --to %s", o.from, o.to)
+	}
+	return from, to, nil
+}
+
+// partitionOf is the partition of a key, or the one in which a time is.
+func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
+	found, err := of.Find(text)
+	if err == nil || of.Listed() {
+		return found, err
+	}
+	at, badTime := of.MomentIn(text)
+	if badTime != nil {
+		return found, err
+	}
+	return of.Holding(at)
+}
+
+// matrix reads what became of the partitions of a playbook.
+func matrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
+	if err := s.NeedsWorker(ctx, "what is done is read by one"); err != nil {
+		return nil, err
+	}
+	matrix, err := backfill.Read(ctx, s.Client, book, now)
+	if err != nil && ctx.Err() != nil {
+		return nil, start.ErrInterrupted
+	}
+	return matrix, err
+}
+
+// selected is what --dry-run prints as JSON, and a backfill that has nothing to do.
+type selected struct {
+	Playbook   string   `json:"playbook"`
+	Partitions []string `json:"partitions"` // that would run
+}
+
+// reportSelected shows which partitions would run.
+func reportSelected(a *cli.App, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
+	if options.Run.Output == "json" {
+		if err := terminal.PrintJSON(a.Out, selected{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
+			return err
+		}
+		return errNothing
+	}
+	a.Notef("%s: %s", matrix.Playbook, matrix.Tally())
+	if len(keys) == 0 {
+		a.Notef("nothing to do: no partition is %s", notDone(options.only))
+		noteWhatCounts(a, matrix, options)
+		return errNothing
+	}
+	a.Notef("%s would run:", terminal.Count(len(keys), "partition"))
+	for _, key := range keys {
+		if err := a.PrintLine("%s", key); err != nil {
+			return err
+		}
+	}
+	return errNothing
+}
+
+// noteWhatCounts says why what was asked for may be done already.
+func noteWhatCounts(a *cli.App, matrix *backfill.Matrix, options *PartitionsOptions) {
+	given := &options.Run.Workload
+	switch {
+	case options.only != backfill.OnlyMissing:
+	case matrix.Counts[partition.Stale] > 0:
+		a.Notef("to run stale ones, which an earlier version of the playbook has done, use --only stale")
+	case len(given.Sets)+len(given.Files)+len(given.Values) > 0:
+		a.Notef("a partition is done whatever its workload was; to run it again with this workload, use --only all")
+	}
+}
+
+// notDone is what no partition is where there is nothing to do.
+func notDone(only string) string {
+	if only == backfill.OnlyAll {
+		return "complete and not running"
+	}
+	return only
+}
+
+// BackfillPlan is the run that runs partitions.
+func BackfillPlan(a *cli.App, of load.Checked, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
+	text := backfill.Source(of.Book, of.File.Name, options.Concurrency)
+	file := source.NewFile(backfill.FileName(of.File.Name), text)
+	files := check.NewFiles(func(name string) ([]byte, error) {
+		if name == backfill.CalledName(of.File.Name) {
+			return of.File.Bytes(), nil
+		}
+		return load.ReadCalled(a, name)
+	})
+	book, found := check.Validate(file, activities.Default(), check.Options{Zone: cli.KnownZone, Files: files, Now: time.Now()})
+	if found.HasErrors() {
+		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", of.File.Name, found.Errors())
+	}
+	made := load.Checked{File: file, Book: book, Files: files.Texts()}
+	plan, err := launch.NewPlan(made, backfill.Workload(keys, workload), options.Run.WorkflowID, options.Run.Local.Playbooks)
+	if err != nil {
+		return plan, err
+	}
+	plan.Fairness = options.Run.Fairness.Settings()
+	if len(keys) > 0 {
+		a.Notef("%s of %s", terminal.Count(len(keys), "partition"), of.Book.Name)
+	}
+	return plan, nil
+}
+
+func newBackfillStatusCommand(a *cli.App) *cobra.Command {
+	options := &PartitionsOptions{}
+	command := &cobra.Command{
+		Use: "status FILE", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return backfillStatus(a, args[0], options) },
+	}
+	command.Flags().StringVar(&options.from, "from", "", "the first partition: its key, or a time in it")
+	command.Flags().StringVar(&options.to, "to", "", "the last partition: its key, or a time in it")
+	options.Run.Server.Add(command)
+	cli.OutputFlag(command, &options.Run.Output)
+	return command
+}
+
+func backfillStatus(a *cli.App, name string, options *PartitionsOptions) error {
+	of, err := Partitioned(a, name, nil)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	from, to, err := options.between(of.Book, now)
+	if err != nil {
+		return err
+	}
+	return session.WithServer(a, &options.Run.Server, func(ctx context.Context, s *session.Session) error {
+		matrix, err := matrix(ctx, s, of.Book, now)
+		if err != nil {
+			return err
+		}
+		matrix.Within(from, to)
+		return a.Show(options.Run.Output, matrix, matrix.Text())
+	})
+}

@@ -1,0 +1,92 @@
+// Package launch plans runs and starts them.
+package launch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/payload"
+	"reprise/internal/program/start"
+	"reprise/interpreter/expression"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// NewPlan plans a run. folder is where a local worker finds playbooks by name.
+func NewPlan(checked load.Checked, workload map[string]any, workflowID, folder string) (start.Plan, error) {
+	values, err := expression.Canonical(workload)
+	if err != nil {
+		return start.Plan{}, cli.UsageError("the workload: %w", err)
+	}
+	book := checked.Book
+	return start.Plan{
+		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule,
+		Partitioned: book.Partitions != nil, Codes: checked.Codes(workload, folder),
+		Expect:  book.Expect,
+		Summary: book.Name, Details: start.Details(book, values, book.Description),
+		Input: protocol.Input{
+			Name: checked.File.Name, Source: string(checked.File.Bytes()), Workload: expression.Of(values),
+			Files: checked.Files,
+		},
+	}, nil
+}
+
+// Start starts a run.
+func Start(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App) (client.WorkflowRun, error) {
+	known, err := Prepare(ctx, s, plan, a)
+	if err != nil {
+		return nil, err
+	}
+	return start.Run(ctx, s.Target(), plan, known)
+}
+
+// Prepare makes sure that the server accepts a plan, and gives the search attributes that
+// its run may set. They are a convenience: a namespace without some of them runs playbooks
+// all the same.
+func Prepare(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App) (connect.Attributes, error) {
+	if err := Fits(s, plan); err != nil {
+		return connect.Attributes{}, err
+	}
+	known, err := connect.EnsureAttributes(ctx, s.Client, s.Namespace, protocol.SearchAttributes())
+	switch {
+	case ctx.Err() != nil:
+		return known, start.ErrInterrupted
+	case err == nil:
+	case known.Has(start.LeastAttributes()...):
+		a.Notef("note: the run does not get all search attributes: %v", err)
+	default:
+		a.Notef("note: the run gets no search attributes: %v", err)
+	}
+	return known, nil
+}
+
+// Fits refuses a run whose input Temporal, or the payload store, would not take.
+func Fits(s *session.Session, plan start.Plan) error {
+	most, err := s.MostBytes()
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(plan.Input)
+	if err != nil {
+		return cli.UsageError("the workload: %w", err)
+	}
+	if len(encoded) <= most {
+		return nil
+	}
+	what := "the playbook and its workload"
+	if plan.Input.Reprocess != nil {
+		what = "the playbook, its workload and the elements to run again"
+	}
+	hint := "raise " + payload.MaxBytesVariable
+	if s.Store == nil {
+		hint = "set --payload-store for starter and workers"
+	}
+	return cli.UsageError("%s have %d bytes, and a run can start with at most %d; %s",
+		what, len(encoded), most, hint)
+}

@@ -1,0 +1,230 @@
+// Package load reads and checks what a command is given: a playbook, and the workload of its run.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/exitcode"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/source"
+	"reprise/playbooks"
+	"reprise/starter/cli"
+)
+
+// OneFile refuses what is not one file. The steps of --full-refresh are behind a =, as they
+// may be left out.
+func OneFile(command *cobra.Command, args []string) error {
+	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, EveryStep) {
+		return fmt.Errorf("run takes one FILE, and was given %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
+			strings.Join(args, " "))
+	}
+	return cobra.ExactArgs(1)(command, args)
+}
+
+// CheckForRun is CheckValid for a playbook that is to run; it prints the warnings too, which the result of a run does not repeat.
+func CheckForRun(a *cli.App, name string, workload map[string]any) (Checked, error) {
+	checked, err := CheckValid(a, name, workload)
+	if warnings := checked.Found.Warnings(); err == nil && len(warnings) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(warnings, playbook.MaxShown))
+	}
+	return checked, err
+}
+
+// CheckValid reads and checks a playbook; errors in it are printed and end the command.
+func CheckValid(a *cli.App, name string, workload map[string]any) (Checked, error) {
+	checked, err := Check(a, name, workload, playbook.Limits{})
+	if err != nil {
+		return checked, err
+	}
+	if errs := checked.Found.Errors(); len(errs) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(errs, playbook.MaxShown))
+		AdviseExplain(a, errs)
+		return checked, cli.WithStatus(exitcode.Usage, &ProblemsError{Name: name, Problems: Problems(errs), Total: len(errs)})
+	}
+	return checked, nil
+}
+
+// CalledIn reads playbooks that others of a folder run by path. Those that are run by name are the workers'.
+func CalledIn(folder string) *check.Files {
+	return check.NewFiles(func(name string) ([]byte, error) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return nil, check.ErrElsewhere
+		}
+		return bookshelf.ReadFile(folder, name)
+	})
+}
+
+// ExampleScheme names a playbook that comes with the starter: example:hello.yaml.
+const ExampleScheme = playbook.ExampleScheme
+
+// Checked is a playbook that was read and checked.
+type Checked struct {
+	File  *source.File
+	Book  *playbook.Playbook // nil where nothing usable could be decoded
+	Found source.Diagnostics
+	// files are the playbooks that it names by path, by the names of their files.
+	Files map[string]string
+}
+
+// AssumedLimits are the operator's limits in the environment of a command that requests no worker.
+func AssumedLimits() (playbook.Limits, error) {
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return limits, cli.UsageError("%w", err)
+	}
+	limits.Assumed = true
+	return limits, nil
+}
+
+// Check reads a playbook and finds everything that is wrong with it. "-" is standard
+// input. limits are the operator's, where they are known here; the worker checks its
+// own when it validates.
+func Check(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (Checked, error) {
+	data, err := ReadPlaybook(a, name)
+	if err != nil {
+		return Checked{}, err
+	}
+	if name == "-" {
+		name = "stdin"
+	}
+	return CheckFile(a, source.NewFile(name, data), workload, limits), nil
+}
+
+// CheckFile is check of what was read.
+func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) Checked {
+	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
+	book, found := check.Validate(file, activities.Default(), check.Options{
+		Workload: workload, Limits: limits, Zone: cli.KnownZone, Files: files, Now: time.Now(),
+	})
+	return Checked{File: file, Book: book, Found: found, Files: files.Texts()}
+}
+
+// ReadCalled reads a playbook that another one runs. Those of the workers' folder
+// are theirs.
+func ReadCalled(a *cli.App, name string) ([]byte, error) {
+	if strings.HasPrefix(name, playbook.NamedScheme) {
+		return nil, check.ErrElsewhere
+	}
+	return ReadPlaybook(a, name)
+}
+
+// Codes are those of a playbook and of all that it runs, as far as they are known
+// here: by name, those of a folder.
+func (c Checked) Codes(workload map[string]any, folder string) []string {
+	if len(c.Book.Callers()) == 0 {
+		return c.Book.Codes()
+	}
+	files := check.NewFiles(func(name string) ([]byte, error) {
+		if text, found := c.Files[name]; found {
+			return []byte(text), nil
+		}
+		file, _ := strings.CutPrefix(name, playbook.NamedScheme)
+		return activities.ReadNamed(folder, file)
+	})
+	_, _ = check.Validate(c.File, activities.Default(), check.Options{Workload: workload, Files: files}) // reads them
+	codes := c.Book.Codes()
+	for name, text := range files.Texts() {
+		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {
+			codes = append(codes, book.Codes()...)
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// FolderOf is the folder of a playbook, in which a local worker finds those that it
+// runs by name.
+func FolderOf(name string) string {
+	if name == "-" || strings.HasPrefix(name, ExampleScheme) {
+		return "."
+	}
+	return filepath.Dir(name)
+}
+
+// ReadPlaybook reads one byte more than a playbook may have, so that the check
+// sees that it is too large.
+func ReadPlaybook(a *cli.App, name string) ([]byte, error) {
+	reader, err := openPlaybook(a, name)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	data, err := io.ReadAll(io.LimitReader(reader, playbook.MaxFileBytes+1))
+	if err != nil {
+		return nil, cli.UsageError("read the playbook %q: %w", name, err)
+	}
+	return data, nil
+}
+
+func openPlaybook(a *cli.App, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(a.In), nil
+	}
+	if example, ok := strings.CutPrefix(name, ExampleScheme); ok {
+		file, err := playbooks.FS.Open(strings.TrimSuffix(example, ".yaml") + ".yaml")
+		if err != nil {
+			return nil, cli.UsageError("there is no example %q, expected one of %s", example, strings.Join(ExampleNames(), ", "))
+		}
+		return file, nil
+	}
+	file, err := a.Files.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.UsageError("there is no file %q%s", name, exampleHint(name))
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = file.Stat()
+	}
+	switch {
+	case err != nil:
+		return nil, cli.UsageError("read the playbook: %w", err)
+	case info.IsDir():
+		_ = file.Close()
+		return nil, cli.UsageError("%q is a folder; name a playbook in it%s", name, firstPlaybook(name))
+	}
+	return file, nil
+}
+
+// firstPlaybook is the end of a message that names a file of a folder which may be a playbook, "" without one.
+func firstPlaybook(folder string) string {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if len(files) == 0 {
+		return ""
+	}
+	return ", such as " + files[0]
+}
+
+// ExampleNames are the names of the example playbooks.
+func ExampleNames() []string {
+	names, err := fs.Glob(playbooks.FS, "*.yaml")
+	if err != nil {
+		return nil // only a bad pattern is an error
+	}
+	return names
+}
+
+func exampleHint(name string) string {
+	wanted := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + ".yaml"
+	names := ExampleNames()
+	if !slices.Contains(names, wanted) {
+		wanted = expression.Suggest(wanted, names)
+	}
+	if wanted == "" {
+		return ""
+	}
+	return "; did you mean " + ExampleScheme + wanted + ", which comes with starter?"
+}

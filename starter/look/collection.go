@@ -1,0 +1,101 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+)
+
+const (
+	// quietFor is how long runs are read before it is said how far that is.
+	quietFor = 2 * time.Second
+	// sayEvery is how often it is said.
+	sayEvery = 200 * time.Millisecond
+)
+
+// collection reads all that happened in runs, and says how far it is.
+type collection struct {
+	session *session.Session
+	into    *stats.Collector
+	shown   progress
+	said    time.Time
+}
+
+func newCollection(a *cli.App, s *session.Session, into *stats.Collector) *collection {
+	return &collection{session: s, into: into, shown: newProgress(a.Streams), said: time.Now().Add(quietFor - sayEvery)}
+}
+
+func (c *collection) close() { c.shown.close() }
+
+// run reads a run, without its child runs.
+func (c *collection) run(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
+	c.into.Begin(run)
+	return c.read(ctx, run, which, see)
+}
+
+// childRuns reads the child runs of the runs that were read, and theirs.
+func (c *collection) childRuns(ctx context.Context) error {
+	for number := 1; ; number++ {
+		start, left, more := c.into.NextChild()
+		if !more {
+			return nil
+		}
+		run, err := c.session.Runs().FindChild(ctx, start)
+		if err == nil {
+			c.into.BeginChild(run)
+			_, err = c.read(ctx, run, fmt.Sprintf("child run %d of %d", number, number+left), nil)
+		}
+		if ctx.Err() != nil {
+			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, runs.ErrNotFound) || connect.NotFound(err):
+			c.into.Unread()
+		default:
+			return err
+		}
+	}
+}
+
+func (c *collection) read(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
+	at := time.Now()
+	summary, err := c.session.Runs().Events(ctx, run, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
+		if see != nil {
+			see(event)
+		}
+		c.into.Add(event)
+		c.say(run, which)
+		return nil
+	})
+	if ctx.Err() != nil {
+		return summary, cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+	}
+	if err != nil {
+		return summary, err
+	}
+	notes := summary.Notes
+	if !run.Ended() {
+		notes = append(notes, "still open, so these are the figures so far")
+	}
+	c.into.End(at, notes...)
+	return summary, nil
+}
+
+func (c *collection) say(run runs.Found, which string) {
+	if time.Since(c.said) < sayEvery {
+		return
+	}
+	c.said = time.Now()
+	seen, ended := c.into.Seen()
+	c.shown.show([]line{{key: "read", text: fmt.Sprintf(
+		"reading %s (%s): %d events, %d iterations and steps", run.WorkflowID, which, seen, ended)}})
+}

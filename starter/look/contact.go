@@ -1,0 +1,102 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
+	"reprise/internal/observe/ending"
+)
+
+const (
+	// mostSilent is how many polls in a row a server may leave unanswered before that
+	// is shown; each takes up to twice queryTimeout.
+	mostSilent = 2
+	// contactPatience is for how long a server may be away before its run is
+	// given up.
+	contactPatience = 10 * time.Minute
+	// retryFrom and retryUpTo are the shortest and the longest pause between two
+	// questions to a server that is away.
+	retryFrom, retryUpTo = time.Second, 10 * time.Second
+	// endPoll is how long one poll for the end of a run may last. A loaded server may drop
+	// the notification of the end, and leaves a poll that waits for it without an answer for 20 s.
+	endPoll = 5 * time.Second
+)
+
+// contact is what a follower knows of the server: whether it answers. It is safe
+// for concurrent use.
+type contact struct {
+	patience time.Duration // how long the server may be away
+
+	mu         sync.Mutex
+	lastAnswer time.Time // when it answered last
+	silent     int       // polls in a row that it did not answer
+}
+
+func newContact(patience time.Duration) *contact {
+	return &contact{patience: patience, lastAnswer: time.Now()}
+}
+
+// answered records an answer and reports whether the server was lost before.
+func (c *contact) answered() (back bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	back = c.silent >= mostSilent
+	c.lastAnswer, c.silent = time.Now(), 0
+	return back
+}
+
+// unanswered records a poll that the server did not answer and reports whether it is
+// lost with that.
+func (c *contact) unanswered() (lost bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.silent++
+	return c.silent == mostSilent
+}
+
+func (c *contact) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent >= mostSilent
+}
+
+// pause is how long to wait before the next poll; 0 while the server answers.
+func (c *contact) pause() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent == 0 {
+		return 0
+	}
+	return min(retryFrom<<min(c.silent-1, 10), retryUpTo)
+}
+
+// isOver reports whether the server was away for longer than it may be.
+func (c *contact) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent >= mostSilent && time.Since(c.lastAnswer) > c.patience
+}
+
+// outcome waits for the end of a run, over times in which the server is away.
+func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
+	for {
+		poll, cancel := context.WithTimeout(ctx, endPoll)
+		result, err := ending.Of(poll, run)
+		expired := poll.Err() != nil
+		cancel()
+		switch {
+		case err == nil || !connect.Unreachable(err):
+			return outcome{result: result, err: err}
+		case c.isOver():
+			return outcome{err: fmt.Errorf("the server was unreachable for more than %s: %w", c.patience, err)}
+		case ctx.Err() != nil || !expired && sleep.For(ctx, retryFrom) != nil:
+			return outcome{err: err}
+		}
+	}
+}

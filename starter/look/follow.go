@@ -1,0 +1,197 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/sleep"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// FollowInterval is the shortest pause between two polls of a run, and longestPause
+	// the longest one.
+	FollowInterval = 500 * time.Millisecond
+	longestPause   = 15 * time.Second
+	// cancelPatience is how long a cancelled run may take to end in order.
+	cancelPatience = 10 * time.Second
+)
+
+// outcome is how a run ended, or why that has no result or is not known.
+type outcome struct {
+	result protocol.Result
+	err    error
+}
+
+// Follow shows a run's progress, waits for its end and reports it.
+func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, output string) error {
+	return followWith(a, s, run, output, newContact(contactPatience))
+}
+
+func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output string, link *contact) error {
+	ctx, cancel := context.WithCancel(a.Interrupts.Now)
+	defer cancel()
+	ended := make(chan outcome, 1)
+	go func() { ended <- link.outcome(ctx, run) }()
+	stop := cli.Beside(ctx, func(ctx context.Context) { watch(ctx, a, newObserver(s, run), link) })
+	select {
+	case end := <-ended:
+		stop()
+		if s.Server != nil && output == "table" {
+			defer a.Advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.Program())
+		}
+		return reportEnd(a, s, run, end, output)
+	case <-s.Lost():
+		stop()
+		return reportEnd(a, s, run, outcome{err: s.LostError()}, output)
+	case <-a.Interrupts.Graceful.Done():
+		stop()
+	}
+	if s.Server == nil {
+		return stopFollowing(a, s, run, link.isLost(), output)
+	}
+	a.Notef("cancelling the run; press Ctrl-C again to exit at once")
+	end := cancelled(ctx, s, run, ended)
+	if a.Interrupts.Now.Err() != nil {
+		return cli.WithStatus(exitcode.Interrupted, errors.New("exited before the run had ended"))
+	}
+	return reportEnd(a, s, run, end, output)
+}
+
+// cancelled cancels a run and waits for its end, for a while.
+func cancelled(ctx context.Context, s *session.Session, run client.WorkflowRun, ended <-chan outcome) outcome {
+	ctx, cancel := context.WithTimeout(ctx, cancelPatience)
+	defer cancel()
+	if err := s.Client.CancelWorkflow(ctx, run.GetID(), run.GetRunID()); err != nil {
+		return outcome{err: fmt.Errorf("cancel the run: %w", err)}
+	}
+	select {
+	case end := <-ended:
+		return end
+	case <-s.Lost():
+		return outcome{err: errors.New("the local Temporal server ended before the cancelled run did")}
+	case <-ctx.Done(): // of no interest if the user left
+		return outcome{result: protocol.Result{
+			Status:   interpreter.Cancelled,
+			Warnings: []string{fmt.Sprintf("the run did not end within %s after it was cancelled; its server was stopped", cancelPatience)},
+		}}
+	}
+}
+
+// stopFollowing prints how to continue with a run that is no longer followed; lost says that
+// its server does not answer.
+func stopFollowing(a *cli.App, s *session.Session, run client.WorkflowRun, lost bool, output string) error {
+	doc := unfinished(s, run)
+	if lost {
+		doc.Status = statusUnknown
+		a.Notef("stopped following; the server does not respond, so the status of the run is unknown")
+	} else {
+		a.Notef("stopped following; the run continues")
+	}
+	hints(a, s, run)
+	if output == "json" {
+		if err := terminal.PrintJSON(a.Out, doc); err != nil {
+			return err
+		}
+	}
+	return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+}
+
+// hints print how to find a run again.
+func hints(a *cli.App, s *session.Session, run client.WorkflowRun) {
+	if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
+		a.Advisef("  page:     %s", link)
+	}
+	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
+		a.Advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.Flags)
+	}
+}
+
+// PollInterval is how long to wait before the next poll of a run that was watched for
+// some time already; the last poll took that long. Queries cost the server, and
+// Temporal Cloud bills them: a run that has taken long is not polled twice a second. So
+// pauses are a quarter of that time. A poll of a large loop may take long; the pauses
+// grow with it, so that it never is most of the load.
+func PollInterval(least, watched, took time.Duration) time.Duration {
+	const part, load = 4, 4
+	return max(least, min(watched/part, longestPause), load*took)
+}
+
+// watch shows what the observer sees until ctx ends.
+func watch(ctx context.Context, a *cli.App, observer *observer, link *contact) {
+	screen := newProgress(a.Streams)
+	defer screen.close()
+	address, since := observer.session.Address, time.Now()
+	for wait := FollowInterval / 2; sleep.For(ctx, wait) == nil; {
+		began := time.Now()
+		lines, err := observer.observe(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case !connect.Unreachable(err):
+			if link.answered() {
+				screen.close()
+				a.Notef("the server at %s is back", address)
+			}
+		case link.unanswered():
+			screen.close()
+			a.Notef("lost the server at %s, reconnecting; the run continues", address)
+		}
+		if err == nil {
+			screen.show(lines)
+		}
+		if wait = link.pause(); wait == 0 {
+			wait = PollInterval(FollowInterval, time.Since(since), time.Since(began))
+		}
+	}
+}
+
+// NewFollowCommand is the command follow.
+func NewFollowCommand(a *cli.App) *cobra.Command {
+	flags, output := &session.RunFlags{}, ""
+	command := &cobra.Command{
+		Use: "follow [RUN]", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return followFound(a, flags, args, output) },
+	}
+	flags.Add(command)
+	cli.OutputFlag(command, &output)
+	return command
+}
+
+// followFound follows a run once the server can describe it.
+func followFound(a *cli.App, flags *session.RunFlags, args []string, output string) error {
+	link, there := newContact(contactPatience), false
+	for {
+		err := session.WithRun(a, flags, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
+			there = true
+			run := s.Client.GetWorkflow(ctx, found.WorkflowID, found.RunID)
+			s.TaskQueue = cmp.Or(found.TaskQueue, s.TaskQueue) // its workers are those that answer
+			if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
+				a.Notef("%s: %s", run.GetID(), link)
+			}
+			return Follow(a, s, run, output)
+		})
+		if there || !connect.Waits(err) || link.isOver() {
+			return err
+		}
+		if link.unanswered() {
+			a.Notef("%s; trying again", err)
+		}
+		if sleep.For(a.Interrupts.Graceful, link.pause()) != nil {
+			return cli.WithStatus(exitcode.Interrupted, errors.New("interrupted before the server described the run"))
+		}
+	}
+}

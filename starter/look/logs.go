@@ -1,0 +1,440 @@
+package look
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/sleep"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+)
+
+// LogsOptions is the command line of logs.
+type LogsOptions struct {
+	server session.ServerFlags
+	follow bool
+	step   string
+	index  int
+	file   string
+	Output string
+
+	hasIndex bool
+}
+
+// NewLogsCommand is the command logs.
+func NewLogsCommand(a *cli.App) *cobra.Command {
+	options := &LogsOptions{}
+	command := &cobra.Command{
+		Use: "logs [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			args, err := cli.StepOf(args, &options.step)
+			if err != nil {
+				return err
+			}
+			options.hasIndex = command.Flags().Changed("index")
+			return logs(a.Interrupts.Graceful, a, options, strings.Join(args, ""))
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&options.follow, "follow", false, "follow the run until it ends")
+	flags.StringVar(&options.step, "step", "", "only this step; same as STEP")
+	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
+	flags.StringVar(&options.file, "file", "", "the log of the worker, - is standard input; default: that of the local worker, "+session.WorkerLogPath())
+	options.server.Add(command)
+	cli.OutputFlagOf(command, &options.Output, ": the lines as they were logged", "table", "jsonl")
+	return command
+}
+
+func (o *LogsOptions) check() error {
+	if o.hasIndex && o.index < 0 {
+		return cli.UsageError("--index %d is less than 0, the first iteration", o.index)
+	}
+	return nil
+}
+
+func logs(ctx context.Context, a *cli.App, options *LogsOptions, id string) error {
+	if err := options.check(); err != nil {
+		return err
+	}
+	tail, err := OpenLog(a, options.file)
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	s, err := options.server.Existing(ctx)
+	if err != nil && (cli.StatusOf(err) != exitcode.NoServer || id == "") {
+		return err
+	}
+	if s != nil {
+		defer s.End(false)
+	}
+	run, unknown, err := logRun(ctx, a, s, id, options.step)
+	if err != nil {
+		return err
+	}
+	view := &LogView{Run: run.WorkflowID, Options: options, Show: func(text string) error {
+		_, err := io.WriteString(a.Out, text)
+		return err
+	}}
+	ended := func(ctx context.Context) bool {
+		if s == nil || unknown != nil {
+			return false
+		}
+		now, err := s.Runs().Find(ctx, run.WorkflowID, run.RunID)
+		return err == nil && now.Ended()
+	}
+	err = tail.Each(ctx, options.follow, ended, view.WriteLine)
+	switch {
+	case ctx.Err() != nil:
+		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+	case err != nil:
+		return err
+	case view.shown == 0 && unknown != nil:
+		return unknown
+	}
+	reportLogs(a, view, tail)
+	return nil
+}
+
+// reportLogs says what the lines do not.
+func reportLogs(a *cli.App, view *LogView, tail *LogTail) {
+	if view.shown == 0 {
+		a.Notef("%s has no matching lines about the run %s; other workers have their own logs", tail.name, view.Run)
+	}
+	if view.foreign > 0 {
+		a.Notef("note: %s not JSON; use worker --log-file or --log-format json", terminal.Count(view.foreign, "line")+cli.IsAre(view.foreign))
+	}
+	if tail.long > 0 {
+		a.Notef("note: %s longer than %d KiB%s left out", terminal.Count(tail.long, "line"), maxLogLine>>10, cli.IsAre(tail.long))
+	}
+}
+
+// logRun finds the run of an ID. Without a server, or where that does not know the
+// run, which unknown then says, the ID is a whole one.
+func logRun(ctx context.Context, a *cli.App, s *session.Session, id, step string) (found runs.Found, unknown, err error) {
+	whole := runs.Found{WorkflowID: id}
+	if s == nil {
+		if id == "" {
+			return whole, nil, cli.WithStatus(exitcode.NoServer, errors.New("without a Temporal server, the newest run is unknown; name a RUN"))
+		}
+		a.Notef("note: there is no Temporal server, so %s is used as a complete ID", id)
+		return whole, nil, nil
+	}
+	found, err = session.Find(ctx, a, s, id, "")
+	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
+		return whole, err, nil
+	}
+	if err != nil || step == "" {
+		return found, nil, err
+	}
+	steps, err := s.Runs().StepNames(ctx, found)
+	if err == nil {
+		err = cli.KnownStep(step, steps)
+	}
+	return found, nil, err
+}
+
+// OpenLog opens the log to read.
+func OpenLog(a *cli.App, name string) (*LogTail, error) {
+	if name == "-" {
+		return newLogTail("standard input", io.NopCloser(a.In), nil), nil
+	}
+	path := cmp.Or(name, session.WorkerLogPath())
+	file, err := os.Open(path)
+	switch {
+	case os.IsNotExist(err) && name == "":
+		return nil, cli.UsageError("there is no log of a local worker in this directory; name a log with --file")
+	case err != nil:
+		return nil, cli.UsageError("--file: %w", err)
+	}
+	if info, err := file.Stat(); err != nil || info.IsDir() {
+		_ = file.Close()
+		return nil, cli.UsageError("--file: %s is not a file", path)
+	}
+	return newLogTail(path, file, file), nil
+}
+
+// LogView shows the lines about a run.
+type LogView struct {
+	Run     string
+	Options *LogsOptions
+	Show    func(text string) error
+	shown   int
+	foreign int // lines that are not JSON
+}
+
+// WriteLine shows a line if the options select it.
+func (v *LogView) WriteLine(line []byte) error {
+	if len(strings.TrimSpace(string(line))) == 0 {
+		return nil
+	}
+	entry, ok := parseLog(line)
+	if !ok {
+		v.foreign++
+		return nil
+	}
+	if !entry.about(v.Run) || v.Options.step != "" && entry.text("step") != v.Options.step ||
+		v.Options.hasIndex && entry.text("index") != fmt.Sprint(v.Options.index) {
+		return nil
+	}
+	v.shown++
+	text := entry.format()
+	if v.Options.Output == "jsonl" {
+		text = string(entry.raw) + "\n"
+	}
+	return v.Show(text)
+}
+
+// logEntry is a line of a worker's log.
+type logEntry struct {
+	raw    []byte // one JSON object
+	fields map[string]any
+}
+
+// parseLog reads a line. Text before the object was added by the log's keeper.
+func parseLog(line []byte) (logEntry, bool) {
+	start := bytes.IndexByte(line, '{')
+	if start < 0 {
+		return logEntry{}, false
+	}
+	entry := logEntry{raw: bytes.TrimSpace(line[start:])}
+	decoder := json.NewDecoder(bytes.NewReader(entry.raw))
+	decoder.UseNumber()
+	if decoder.Decode(&entry.fields) != nil || decoder.More() {
+		return logEntry{}, false
+	}
+	return entry, true
+}
+
+// text is a field as text, "" where it is not there.
+func (e logEntry) text(name string) string {
+	switch value := e.fields[name].(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case json.Number:
+		return value.String()
+	default:
+		encoded, _ := json.Marshal(value)
+		return string(encoded)
+	}
+}
+
+// about reports whether a line is about a run or a child of it. The SDK has words of
+// its own for that.
+func (e logEntry) about(run string) bool {
+	for _, name := range []string{"run", "workflow", "WorkflowID"} {
+		if id := e.text(name); id == run || strings.HasPrefix(id, run+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// identity are the fields that name the attempt of a line, with those of
+// the SDK. They are shown in few words, or not at all.
+var identity = []string{
+	"time", "level", "msg", "run", "workflow", "step", "visit", "index", "page", "attempt", "sink", "operation_key", "call",
+	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
+}
+
+// format is a line for eyes: time, level, attempt, message and what else it says; what
+// has several lines is below.
+func (e logEntry) format() string {
+	at := e.text("time")
+	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {
+		at = parsed.UTC().Format("2006-01-02 15:04:05.000Z")
+	}
+	var b, below strings.Builder
+	fmt.Fprintf(&b, "%s %-5s ", at, e.text("level"))
+	if where := e.where(); where != "" {
+		b.WriteString(where + ": ")
+	}
+	b.WriteString(e.text("msg"))
+	for _, name := range slices.Sorted(maps.Keys(e.fields)) {
+		if slices.Contains(identity, name) {
+			continue
+		}
+		switch value := strings.TrimRight(e.text(name), "\n"); {
+		case strings.Contains(value, "\n") || name == "output":
+			for line := range strings.SplitSeq(value, "\n") {
+				below.WriteString("  " + terminal.Visible(line) + "\n")
+			}
+		default:
+			b.WriteString(", " + name + ": " + value)
+		}
+	}
+	return terminal.OneLine(b.String()) + "\n" + below.String()
+}
+
+// where is the attempt in few words: fetch#2[13] page 2, attempt 3.
+func (e logEntry) where() string {
+	where := e.text("step")
+	if where == "" {
+		return ""
+	}
+	if visit := e.text("visit"); visit != "" && visit != "1" {
+		where += "#" + visit
+	}
+	if index := e.text("index"); index != "" {
+		where += "[" + index + "]"
+	}
+	if sink := e.text("sink"); sink != "" {
+		where += " sink " + sink
+	}
+	if page := e.text("page"); page != "" && page != "1" {
+		where += " page " + page + ","
+	}
+	if attempt := e.text("attempt"); attempt != "" {
+		where += " attempt " + attempt
+	}
+	return where
+}
+
+const (
+	// maxLogLine bounds a line of a log. A worker logs shorter lines.
+	maxLogLine = 1 << 20
+	// logInterval is how often a log is read for more.
+	logInterval = 100 * time.Millisecond
+	// endInterval is how often it is checked whether the run has ended.
+	endInterval = 2 * time.Second
+	// movedGrace is how long a log that was moved away is still read: its writer may
+	// not have noticed.
+	movedGrace = 2 * time.Second
+)
+
+// LogTail reads a log line by line, and continues where it grows.
+type LogTail struct {
+	name   string
+	long   int // lines that were too long
+	stream io.ReadCloser
+	file   *os.File // the stream where that may grow, else nil
+	reader *bufio.Reader
+	line   []byte // what has come of a line
+	over   bool   // and was too long
+	moved  time.Time
+}
+
+func newLogTail(name string, stream io.ReadCloser, file *os.File) *LogTail {
+	return &LogTail{name: name, stream: stream, file: file, reader: bufio.NewReaderSize(stream, 64<<10)}
+}
+
+// Close closes the file of the log.
+func (t *LogTail) Close() { _ = t.stream.Close() }
+
+// Each gives every line to show. With follow it waits at the end of the file, until
+// ended says that nothing more will come.
+func (t *LogTail) Each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
+	checked, last := time.Time{}, false
+	for {
+		if err := t.rest(ctx, show); err != nil || ctx.Err() != nil {
+			return err
+		}
+		if !follow || t.file == nil {
+			return t.flush(show)
+		}
+		again, err := t.reopen(show, last)
+		switch {
+		case err != nil:
+			return err
+		case again:
+			continue
+		case last:
+			return t.flush(show)
+		case time.Since(checked) > endInterval:
+			checked, last = time.Now(), ended(ctx)
+		}
+		if !last && sleep.For(ctx, logInterval) != nil {
+			return nil
+		}
+	}
+}
+
+// rest reads what there is.
+func (t *LogTail) rest(ctx context.Context, show func([]byte) error) error {
+	for ctx.Err() == nil {
+		piece, err := t.reader.ReadSlice('\n')
+		if !t.over && len(t.line)+len(piece) > maxLogLine {
+			t.over, t.line = true, nil
+			t.long++
+		}
+		if !t.over {
+			t.line = append(t.line, piece...)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return fmt.Errorf("read %s: %w", t.name, err)
+		default:
+			if err := t.flush(show); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush shows the line at hand.
+func (t *LogTail) flush(show func([]byte) error) error {
+	line, over := t.line, t.over
+	t.line, t.over = t.line[:0], false
+	if over || len(line) == 0 {
+		return nil
+	}
+	return show(line)
+}
+
+// reopen begins again where the log was cut off, and turns to a new one that has
+// taken its place, now or when nothing more comes to the old one. It reports whether
+// there is more to read.
+func (t *LogTail) reopen(show func([]byte) error, now bool) (bool, error) {
+	own, err := t.file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", t.name, err)
+	}
+	if at, err := t.file.Seek(0, io.SeekCurrent); err == nil && own.Size() < at {
+		if _, err := t.file.Seek(0, io.SeekStart); err != nil {
+			return false, fmt.Errorf("begin %s again: %w", t.name, err)
+		}
+		t.reader.Reset(t.file)
+		return true, t.flush(show)
+	}
+	there, err := os.Stat(t.name)
+	if err != nil || os.SameFile(own, there) {
+		t.moved = time.Time{}
+		return false, nil
+	}
+	if t.moved.IsZero() {
+		t.moved = time.Now()
+	}
+	if !now && time.Since(t.moved) < movedGrace {
+		return false, nil
+	}
+	file, err := os.Open(t.name)
+	if err != nil {
+		return false, nil // it was moved again; the next poll finds the one after
+	}
+	_ = t.file.Close()
+	t.stream, t.file, t.moved = file, file, time.Time{}
+	t.reader.Reset(file)
+	return true, t.flush(show)
+}

@@ -1,0 +1,393 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/queue"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+const (
+	// queryTimeout bounds one query; without a worker it gets no answer.
+	queryTimeout = 2 * time.Second
+	// mostDescribed bounds how many open iterations are described at a time.
+	mostDescribed = 50
+	// describing is how many of them at once.
+	describing = 8
+)
+
+// line is the state of one step visit, in words.
+type line struct {
+	key  string // stays the same while the text changes
+	text string
+	live string // in place of the text where lines are drawn again and again, "" for the same
+}
+
+// observer finds out how far a run is.
+type observer struct {
+	session  *session.Session
+	run      client.WorkflowRun
+	failures int // queries in a row without an answer
+	// loops are the last answers of loops, by workflow ID.
+	loops map[string]protocol.Progress
+	// calls are the last answers of calls that continue in histories of their own.
+	calls map[string]protocol.IterationRecord
+	// idle are the iterations that had nothing running at the last poll.
+	idle map[string]bool
+	// held says that something was paused at the last poll.
+	held bool
+	// noWorker says that no worker responded when it was last asked, since when the run waits for one.
+	noWorker      bool
+	noWorkerSince time.Time
+	// queued are what the run and its steps wait for in queues, by the workflow IDs of these.
+	queued map[string]queuedAt
+}
+
+// queuedAt is what was waited for in a queue at a time.
+type queuedAt struct {
+	*runs.QueuePosition
+	at time.Time
+}
+
+func newObserver(s *session.Session, run client.WorkflowRun) *observer {
+	return &observer{
+		session: s, run: run, loops: map[string]protocol.Progress{}, calls: map[string]protocol.IterationRecord{},
+		idle: map[string]bool{}, queued: map[string]queuedAt{},
+	}
+}
+
+func (o *observer) reader() *runs.Reader {
+	reader := o.session.Runs()
+	reader.Patience = queryTimeout
+	return reader
+}
+
+// mostFailed is how often a query may fail before that is shown: a server lists workers
+// for minutes after they have died.
+const mostFailed = 1
+
+// observe gives a line per step visit so far. While no worker polls, that is what it
+// says. The error says why there is nothing new; connect.Unreachable where the server
+// is why.
+func (o *observer) observe(ctx context.Context) ([]line, error) {
+	progress, err := o.reader().Progress(ctx, o.run.GetID(), "")
+	if err != nil {
+		return o.workers(ctx, err)
+	}
+	lines := append(o.answered(), o.control(progress.Control)...)
+	if ticket := progress.Ticket; ticket.Waits() {
+		return append(lines, o.queueLines(ctx, ticket)...), nil
+	}
+	for _, record := range progress.Steps {
+		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
+		visit := protocol.VisitName(record.Step, record.Visit)
+		if ticket, queued := progress.States[visit]; queued {
+			lines = append(lines, o.stuckLines(visit, o.position(ctx, &ticket))...)
+		}
+	}
+	if wait := progress.Moving; wait != nil {
+		lines = append(lines, line{key: "moving", text: "waits: " + terminal.Shorten(wait.Summary, 200)})
+	}
+	return lines, nil
+}
+
+// lines describe one visit of a step, and the command that answers it.
+func (o *observer) lines(ctx context.Context, record protocol.StepRecord) []line {
+	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
+	text := o.describe(ctx, record)
+	lines := []line{{key: key, text: text, live: text}}
+	if waitsAlone(record) {
+		lines[0].text += render.Due(record.CallStatus)
+		lines[0].live += render.CountDown(record.CallStatus, time.Now())
+	}
+	if command := o.answers(record); command != "" {
+		lines = append(lines, line{key: key + " answer", text: command})
+	}
+	return lines
+}
+
+// control describes what is held, and that it was resumed.
+func (o *observer) control(control interpreter.Control) []line {
+	text := ""
+	switch held := render.Paused(control, time.Now()); {
+	case held != "":
+		text, o.held = held+"; "+render.ResumeCommand(o.run.GetID(), control), true
+	case o.held:
+		text, o.held = "resumed"+render.Attribution(control.Said), false
+	default:
+		return nil
+	}
+	return []line{{key: "control", text: text}}
+}
+
+// queueInterval is how often at most a run is looked for in its queue: each time takes up to four calls
+// to the server.
+const queueInterval = 5 * time.Second
+
+// queueLines describe what a run waits for that is queued, and what would help it.
+func (o *observer) queueLines(ctx context.Context, ticket *queue.Ticket) []line {
+	now, position := time.Now(), o.position(ctx, ticket)
+	texts := render.QueueTexts(position, now)
+	lines := []line{{
+		key: "queue", text: "queued " + texts[0],
+		live: "queued for " + terminal.Duration(now.Sub(ticket.Since)) + " " + texts[0],
+	}}
+	for i, text := range texts[1:] {
+		lines = append(lines, line{key: fmt.Sprint("queue ", i), text: text})
+	}
+	return append(lines, o.startLines("queue", position)...)
+}
+
+// position is what the run, or a visit of a step, waits for that holds a ticket.
+func (o *observer) position(ctx context.Context, ticket *queue.Ticket) *runs.QueuePosition {
+	known, found := o.queued[ticket.Queue]
+	if !found || time.Since(known.at) >= queueInterval {
+		waits := queue.Member{WorkflowID: o.run.GetID()}
+		known.QueuePosition, _ = o.reader().Queued(ctx, waits, o.session.TaskQueue, ticket) // without an answer the key is known
+		known.at = time.Now()
+		o.queued[ticket.Queue] = known
+	}
+	return known.QueuePosition
+}
+
+// stuckLines say why a visit of a step does not get the state that it is queued for, and what would help it.
+func (o *observer) stuckLines(visit string, position *runs.QueuePosition) []line {
+	stuck := render.StuckQueue(position)
+	if stuck == "" {
+		return nil
+	}
+	return append([]line{{key: visit + " queue", text: stuck}}, o.startLines(visit, position)...)
+}
+
+// startLines have the command that starts the worker which a queue waits for.
+func (o *observer) startLines(key string, position *runs.QueuePosition) []line {
+	if position.NoWorker == nil {
+		return nil
+	}
+	return []line{{key: key + " worker", text: render.StartWorker(position.NoWorker.TaskQueue, o.session.Flags)}}
+}
+
+// answered says once that a worker responds after none did.
+func (o *observer) answered() []line {
+	o.failures = 0
+	if !o.noWorker {
+		return nil
+	}
+	o.noWorker = false
+	return []line{{key: "worker", text: "a worker responds"}}
+}
+
+// workers says after a query without an answer whether there are workers, and how to start one.
+func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error) {
+	workers, err := o.reader().Workers(ctx, o.session.TaskQueue)
+	if err != nil && (ctx.Err() != nil || connect.Unreachable(err)) {
+		return nil, err // so nothing is known of workers
+	}
+	o.failures++
+	now, text := time.Now(), ""
+	switch {
+	case err == nil && !workers.Poll(now):
+		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.TaskQueue)
+	case o.failures > mostFailed:
+		text = fmt.Sprintf("no worker of task queue %q responds", o.session.TaskQueue)
+	default:
+		return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
+	}
+	if !o.noWorker {
+		o.noWorker, o.noWorkerSince = true, o.waitsSince(ctx, workers, now)
+	}
+	return []line{
+		{key: "worker", text: text, live: text + ", for " + terminal.Duration(now.Sub(o.noWorkerSince).Round(time.Second))},
+		{key: "start worker", text: render.StartWorker(o.session.TaskQueue, o.session.Flags)},
+	}, nil
+}
+
+// waitsSince is since when a run waits for a worker: as long as a task does, else since the last poll.
+func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now time.Time) time.Time {
+	if found, err := o.reader().Find(ctx, o.run.GetID(), o.run.GetRunID()); err == nil && !found.TaskSince.IsZero() {
+		return found.TaskSince
+	}
+	if !workers.LastPoll.IsZero() {
+		return workers.LastPoll
+	}
+	return now
+}
+
+// errUnanswered says that the server passed a query on and no worker responded.
+var errUnanswered = errors.New("no worker responds")
+
+// Polled reports whether a worker polls the task queue.
+func (o *observer) polled(ctx context.Context) (bool, error) {
+	workers, err := o.reader().Workers(ctx, o.session.TaskQueue)
+	return workers.Poll(time.Now()), err
+}
+
+// Polled reports whether a worker polls the task queue of a run.
+func Polled(ctx context.Context, s *session.Session, run client.WorkflowRun) (bool, error) {
+	return newObserver(s, run).polled(ctx)
+}
+
+// waitsAlone reports whether all there is to say of a visit is what its call waits for.
+func waitsAlone(record protocol.StepRecord) bool {
+	return record.Loop == nil && record.Awaits == nil && record.Waiting != ""
+}
+
+// describe is what a visit of a step does, without what waitsAlone says.
+func (o *observer) describe(ctx context.Context, record protocol.StepRecord) string {
+	text := render.StepName(record) + " "
+	switch {
+	case record.Loop != nil:
+		text += o.loop(ctx, record)
+	case record.Awaits != nil:
+		text += "awaits an answer"
+		if more := cmp.Or(render.Progress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
+			text += ": " + more
+		}
+	case !waitsAlone(record):
+		text += string(record.Status) + progressOf(record)
+	}
+	if record.Error != nil && record.Status == interpreter.Failed {
+		text += ": " + terminal.Shorten(record.Error.Message, 100)
+	}
+	return text
+}
+
+// answers is the command that answers what a step awaits, "" for nothing.
+func (o *observer) answers(record protocol.StepRecord) string {
+	id := o.run.GetID()
+	switch {
+	case !record.EndedAt.IsZero():
+		return ""
+	case record.Awaits != nil:
+		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
+	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
+		return fmt.Sprintf("to see what they are waiting for: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
+	}
+	return ""
+}
+
+// latest is the record of a step whose call continues in a history of its own, as far
+// as that has come; others stay as they are.
+func (o *observer) latest(ctx context.Context, record protocol.StepRecord) protocol.StepRecord {
+	if record.Call == "" || !record.EndedAt.IsZero() {
+		return record
+	}
+	if call, err := o.reader().CallProgress(ctx, record.Call); err == nil {
+		o.calls[record.Call] = call
+	}
+	if last, found := o.calls[record.Call]; found { // else it is about to begin or to end
+		record = runs.WithCall(record, last)
+	}
+	return record
+}
+
+// progressOf counts what a running step has done.
+func progressOf(record protocol.StepRecord) string {
+	if record.Status != interpreter.Running || record.Attempts < 2 {
+		return ""
+	}
+	text := fmt.Sprintf(", attempt %d", record.Attempts)
+	if record.Pages > 0 {
+		text += ", " + terminal.Count(record.Pages, "page")
+	}
+	return text
+}
+
+// ended are the iterations that have ended, those in batches that are open included.
+func ended(progress protocol.Progress) interpreter.LoopStats {
+	stats := progress.Stats
+	stats.Success += progress.Within.Success
+	stats.Failed += progress.Within.Failed
+	return stats
+}
+
+func done(progress protocol.Progress) int { return ended(progress).Success + ended(progress).Failed }
+
+// loopWaitsFor says what iterations wait for that wait.
+func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string {
+	switch {
+	case progress.Awaits:
+		return "waiting for an answer"
+	case record.Status == interpreter.Paused:
+		return "waiting"
+	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // without a time
+		return "waiting for a person"
+	}
+	return "waiting to retry"
+}
+
+// loop counts iterations: ended, failed, waiting for a retry, running.
+func (o *observer) loop(ctx context.Context, record protocol.StepRecord) string {
+	stats, open, waiting, waitsFor := record.Loop.Stats, 0, 0, ""
+	if record.EndedAt.IsZero() {
+		progress, err := o.reader().LoopProgress(ctx, record.Loop.WorkflowID)
+		before := o.loops[record.Loop.WorkflowID]
+		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
+			progress = before
+		}
+		if err != nil && !connect.NotFound(err) && progress.Stats.Total == 0 {
+			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop responds", stats.Total)
+		}
+		waitsFor = loopWaitsFor(record, progress)
+		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
+			stats, open = ended(progress), progress.Active+progress.Waiting
+			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
+		}
+	}
+	if record.EndedAt.IsZero() {
+		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so
+	}
+	text := stats.Text() + render.Among([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
+	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
+		text += ", " + string(record.Status)
+	}
+	return text
+}
+
+// waiting counts the iterations that have neither an attempt nor a decision pending,
+// and no run of another playbook: a timer is what they wait for. A single poll may fall
+// between the two, so it takes two in a row.
+func (o *observer) waiting(ctx context.Context, open []string) int {
+	open = open[:min(len(open), mostDescribed)]
+	waits := make([]bool, len(open))
+	var group errgroup.Group
+	group.SetLimit(describing)
+	for i, id := range open {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+			defer cancel()
+			description, err := o.session.Client.DescribeWorkflowExecution(ctx, id, "")
+			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil &&
+				len(description.GetPendingActivities()) == 0 && len(description.GetPendingChildren()) == 0 &&
+				description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+			return nil
+		})
+	}
+	_ = group.Wait() // an iteration that cannot be described does not count
+	n := 0
+	for i, id := range open {
+		switch {
+		case !waits[i]:
+			delete(o.idle, id)
+		case o.idle[id]:
+			n++
+		default:
+			o.idle[id] = true
+		}
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package look
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/starter/cli"
+)
+
+// progress shows the progress of a run.
+type progress interface {
+	show(lines []line)
+	// close takes away what was only of the moment.
+	close()
+}
+
+func newProgress(streams cli.Streams) progress {
+	if streams.ErrTerminal() {
+		return &liveProgress{w: terminal.File(streams.Err), width: terminal.Width(streams.Err)}
+	}
+	return newPlainProgress(streams.Err, time.Now)
+}
+
+// liveProgress redraws a block of lines on a terminal. It moves the cursor, so it
+// writes past the screen.
+type liveProgress struct {
+	w     io.Writer
+	width int
+	drawn int // lines of the block on the screen
+}
+
+// mostLive bounds the block; a terminal cannot redraw what has scrolled away.
+const mostLive = 20
+
+func (p *liveProgress) show(lines []line) {
+	lines = lines[max(0, len(lines)-mostLive):]
+	var b strings.Builder
+	p.erase(&b)
+	for _, line := range lines {
+		b.WriteString(text.Snip(terminal.Visible(cmp.Or(line.live, line.text)), p.width-1, "…") + "\n")
+	}
+	p.drawn = len(lines)
+	_, _ = io.WriteString(p.w, b.String())
+}
+
+func (p *liveProgress) close() {
+	var b strings.Builder
+	p.erase(&b)
+	p.drawn = 0
+	_, _ = io.WriteString(p.w, b.String())
+}
+
+func (p *liveProgress) erase(b *strings.Builder) {
+	if p.drawn > 0 {
+		fmt.Fprintf(b, "\r\x1b[%dA\x1b[J", p.drawn)
+	}
+}
+
+// plainInterval is how often at most one step gets a line in a log.
+const plainInterval = time.Second
+
+// plainProgress writes a line whenever something has changed.
+type plainProgress struct {
+	w     io.Writer
+	now   func() time.Time
+	shown map[string]shown
+}
+
+type shown struct {
+	text string
+	at   time.Time
+}
+
+func newPlainProgress(w io.Writer, now func() time.Time) *plainProgress {
+	return &plainProgress{w: w, now: now, shown: map[string]shown{}}
+}
+
+func (p *plainProgress) show(lines []line) {
+	now := p.now()
+	for _, line := range lines {
+		last, found := p.shown[line.key]
+		if found && (last.text == line.text || now.Sub(last.at) < plainInterval) {
+			continue
+		}
+		p.shown[line.key] = shown{text: line.text, at: now}
+		_, _ = fmt.Fprintf(p.w, "  %s\n", line.text)
+	}
+}
+
+func (p *plainProgress) close() {}

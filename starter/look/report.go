@@ -1,0 +1,211 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/ending"
+	"reprise/internal/observe/render"
+	"reprise/internal/program/start"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// document is what `run --output json` prints.
+type document struct {
+	WorkflowID string                `json:"workflow_id"`
+	RunID      string                `json:"run_id"`
+	Status     interpreter.Status    `json:"status"`
+	Result     expression.Value      `json:"result"`
+	Steps      []protocol.StepRecord `json:"steps"`
+	Warnings   []string              `json:"warnings"`
+	// Rows is what the run did to data, by tables; nil where nothing was counted.
+	Rows     *interpreter.Rows        `json:"rows,omitempty"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Problems []load.Problem           `json:"problems,omitempty"` // of a playbook that was refused
+	// ProblemsTotal counts those that are not among Problems too.
+	ProblemsTotal int    `json:"problems_total,omitempty"`
+	Link          string `json:"link,omitempty"` // to the run in the web UI
+}
+
+// Kinds of errors that only this program has, beside those of runs.
+const (
+	kindInvalid  interpreter.Kind = "invalid_playbook"
+	kindNoServer interpreter.Kind = "no_server"
+	kindUsage    interpreter.Kind = "usage"
+	kindNoResult interpreter.Kind = "no_result"
+	kindStart    interpreter.Kind = "start"
+)
+
+// statusUnknown is the status of a run of which we do not know how it ended, or
+// whether it began.
+const statusUnknown interpreter.Status = "unknown"
+
+// refusal is the document of a run that did not start, as far as we know.
+func refusal(err error) document {
+	failure := &interpreter.ErrorObject{Kind: kindStart, Class: interpreter.ClassFinal, Message: err.Error()}
+	doc := document{Status: interpreter.Failed, Error: failure, Steps: []protocol.StepRecord{}, Warnings: []string{}}
+	switch cli.StatusOf(err) {
+	case exitcode.NoServer:
+		failure.Kind = kindNoServer
+	case exitcode.Usage:
+		failure.Kind = kindUsage
+	}
+	if unsure, ok := errors.AsType[*start.UnsureError](err); ok {
+		doc.Status, doc.WorkflowID = statusUnknown, unsure.WorkflowID
+	}
+	if invalid, ok := errors.AsType[*load.ProblemsError](err); ok {
+		failure.Kind, doc.Problems, doc.ProblemsTotal = kindInvalid, invalid.Problems, invalid.Total
+	}
+	return doc
+}
+
+// unfinished is the document of a run that is no longer followed.
+func unfinished(s *session.Session, run client.WorkflowRun) document {
+	return document{
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
+		Steps: []protocol.StepRecord{}, Warnings: []string{}, Link: s.Link(run.GetID(), run.GetRunID()),
+	}
+}
+
+// ReportStart prints the IDs of a run that is not followed.
+func ReportStart(a *cli.App, s *session.Session, run client.WorkflowRun, output string) error {
+	link := s.PageOf(run.GetID(), run.GetRunID())
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, unfinished(s, run))
+	}
+	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
+	if link != "" {
+		_, _ = fmt.Fprintf(a.Out, "page:        %s\n", link)
+	}
+	return nil
+}
+
+// reportEnd prints how a run ended and gives the exit status.
+func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outcome, output string) error {
+	result := end.known()
+	if output == "json" {
+		result.Warnings = slices.Concat(a.Warnings, result.Warnings)
+		link := ""
+		if !s.Ends {
+			link = s.Link(run.GetID(), run.GetRunID())
+		}
+		doc := document{
+			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
+			Steps: cli.OrEmpty(result.Steps), Warnings: cli.OrEmpty(result.Warnings), Error: result.Error, Link: link, Rows: result.Rows,
+		}
+		if err := terminal.PrintJSON(a.Out, doc); err != nil {
+			return err
+		}
+	} else {
+		render.Report(a.Out, outcomeOf(a, s, run, result), terminal.PaperOf(a.Out))
+		if !s.Ends {
+			HintNext(a, s, run, result)
+		}
+	}
+	switch result.Status.Ending() {
+	case interpreter.Good: // or skipped as its playbook requires
+		return nil
+	case interpreter.Mixed:
+		return cli.WithStatus(exitcode.Partial, cli.ErrSaid)
+	}
+	if result.Status == statusUnknown {
+		if output == "json" {
+			a.Notef("starter: %s", result.Error.Message)
+		}
+		if s.Server == nil {
+			a.Notef("The run may still be open.")
+			hints(a, s, run)
+		}
+		return cli.WithStatus(exitcode.NoServer, cli.ErrSaid)
+	}
+	if errors.Is(end.err, ending.ErrRefused) {
+		return cli.WithStatus(exitcode.Usage, cli.ErrSaid)
+	}
+	return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+}
+
+// known is the result of a run as far as it is known.
+func (o outcome) known() protocol.Result {
+	result := o.result
+	if o.err == nil {
+		return result
+	}
+	result.Status = statusUnknown
+	result.Error = &interpreter.ErrorObject{Kind: kindNoServer, Class: interpreter.ClassFinal, Message: "how the run ended is unknown: " + o.err.Error()}
+	if errors.Is(o.err, ending.ErrNoResult) || errors.Is(o.err, ending.ErrRefused) {
+		result.Status, result.Error.Kind, result.Error.Message = interpreter.Failed, kindNoResult, o.err.Error()
+	}
+	return result
+}
+
+// outcomeOf is how a run has ended, with how long it took and, where something failed, its playbook:
+// as far as the server knows.
+func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
+	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
+	if result.Status == statusUnknown {
+		return outcome
+	}
+	ctx, cancel := context.WithTimeout(a.Interrupts.Now, queryTimeout)
+	defer cancel()
+	found, err := s.Runs().Find(ctx, run.GetID(), run.GetRunID())
+	if err != nil {
+		return outcome
+	}
+	if found.Ended() {
+		outcome.Took = found.EndedAt.Sub(found.StartedAt)
+	}
+	if result.Error != nil || slices.ContainsFunc(result.Steps, func(r protocol.StepRecord) bool { return r.Loop != nil && len(r.Loop.Errors) > 0 }) {
+		outcome.Book, _ = s.Runs().Playbook(ctx, found)
+	}
+	return outcome
+}
+
+// HintNext prints what helps a run on that has not ended well: how to run the iterations again
+// that did not succeed, or where to see what happened.
+func HintNext(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) {
+	if hintDeadLetters(a, s, run, result) || result.Status != interpreter.Failed {
+		return
+	}
+	a.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
+}
+
+// hintDeadLetters prints how to run the iterations again that did not succeed; false where there
+// are none. Where a run was terminated, its result does not say whether there are any.
+func hintDeadLetters(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) bool {
+	var failed, cancelled int
+	for _, record := range result.Steps {
+		if record.Loop != nil {
+			failed, cancelled = failed+record.Loop.Stats.Failed, cancelled+record.Loop.Stats.Cancelled
+		}
+	}
+	what, flag := "failed iterations", ""
+	switch {
+	case failed+cancelled == 0:
+		return false
+	case failed == 0:
+		what, flag = "cancelled iterations", " --cancelled"
+	case cancelled > 0:
+		what, flag = "failed and cancelled iterations", " --cancelled"
+	}
+	a.Advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.Flags)
+	return true
+}
+
+// Refuse prints why a run did not start where its output is JSON.
+func Refuse(a *cli.App, err error, output string) error {
+	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
+		return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
+	}
+	return err
+}

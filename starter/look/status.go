@@ -1,0 +1,118 @@
+// Package look has the commands that show runs: status, list, follow, events, logs, stats, report.
+package look
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/sleep"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+)
+
+// StatusOptions is the command line of status.
+type StatusOptions struct {
+	Run    session.RunFlags
+	follow bool
+	Step   string
+	Output string
+}
+
+// NewStatusCommand is the command status.
+func NewStatusCommand(a *cli.App) *cobra.Command {
+	options := &StatusOptions{}
+	command := &cobra.Command{
+		Use: "status [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if options.follow && options.Output == "json" {
+				return cli.UsageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.Program())
+			}
+			return ShowStatus(a, args, options)
+		},
+	}
+	command.Flags().BoolVar(&options.follow, "follow", false, "show the status until the run has ended")
+	cli.RenamedFlag(command, "watch", "follow")
+	command.Flags().StringVar(&options.Step, "step", "", "also the iterations of this step; same as STEP")
+	options.Run.Add(command)
+	cli.OutputFlag(command, &options.Output)
+	return command
+}
+
+// ShowStatus shows the status of the run that arguments name.
+func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
+	args, err := cli.StepOf(args, &options.Step)
+	if err != nil {
+		return err
+	}
+	return session.WithRun(a, &options.Run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
+		return status(ctx, a, s, found, options)
+	})
+}
+
+func status(ctx context.Context, a *cli.App, s *session.Session, found runs.Found, options *StatusOptions) error {
+	status, err := Status(ctx, s, found, options.Step)
+	if err != nil {
+		return err
+	}
+	if options.Output == "json" {
+		return terminal.PrintJSON(a.Out, status)
+	}
+	if options.follow && !found.Ended() {
+		return watchStatus(ctx, a, s, status, options)
+	}
+	render.Status(a.Out, status, terminal.PaperOf(a.Out))
+	return nil
+}
+
+// Status reads the status of a run, with the iterations of a step unless that is "".
+func Status(ctx context.Context, s *session.Session, found runs.Found, step string) (*runs.Status, error) {
+	status, err := s.Runs().Status(ctx, found, time.Now())
+	if err != nil || step == "" || len(status.Steps) == 0 {
+		return status, err
+	}
+	if err := cli.KnownStep(step, status.Names()); err != nil {
+		return nil, err
+	}
+	for _, visit := range status.Visits(step) {
+		s.Runs().Iterations(ctx, status, visit)
+	}
+	return status, nil
+}
+
+// watchInterval is the shortest pause between two polls of status --follow.
+const watchInterval = 2 * time.Second
+
+// watchStatus shows where the run is until it has ended: on a terminal in one
+// place, else whenever something has changed.
+func watchStatus(ctx context.Context, a *cli.App, s *session.Session, status *runs.Status, options *StatusOptions) error {
+	shown, since := newWatchScreen(a.Streams), time.Now()
+	for {
+		shown.show(status)
+		if status.Ended() {
+			return nil
+		}
+		if sleep.For(ctx, PollInterval(watchInterval, time.Since(since), time.Since(status.At))) != nil {
+			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+		}
+		found, err := s.Runs().Find(ctx, status.WorkflowID, status.RunID)
+		var next *runs.Status
+		if err == nil {
+			next, err = Status(ctx, s, found, options.Step)
+		}
+		switch {
+		case err == nil:
+			status = next
+		case ctx.Err() != nil:
+			return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
+		case !connect.Unreachable(err):
+			return err
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// Package mcpserver has the command mcp: other commands as tools of models.
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/private"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/host"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+)
+
+// Options is the command line of mcp.
+type Options struct {
+	server      session.ServerFlags
+	connections string
+	folder      string
+	AllowWrites bool
+}
+
+// NewMCPCommand is the command mcp.
+func NewMCPCommand(a *cli.App) *cobra.Command {
+	o := &Options{}
+	command := &cobra.Command{
+		Use: "mcp", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return serveModels(a, o) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.folder, "folder", ".", "folder to work in; no file outside it is read")
+	flags.BoolVar(&o.AllowWrites, "allow-writes", false, "also start and control runs, make requests that may change data, and run Python code")
+	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections for try, as for run [REPRISE_CONNECTIONS]")
+	o.server.Add(command)
+	return command
+}
+
+// serveModels answers a client on the standard streams until that ends it.
+func serveModels(a *cli.App, o *Options) error {
+	if terminal.IsTerminal(a.Out) {
+		a.Notef("%s mcp is started by a client of the Model Context Protocol and speaks JSON with it. Ctrl-C ends it.", terminal.Program())
+	}
+	if err := os.Chdir(o.folder); err != nil {
+		return cli.UsageError("--folder: %w", err)
+	}
+	server, err := NewServer(*o)
+	if err != nil {
+		return err
+	}
+	streams := cli.StandardStreams{Reader: a.In, Out: a.Out}
+	err = server.Run(a.Interrupts.Graceful, &mcp.IOTransport{Reader: streams, Writer: streams})
+	if a.Interrupts.Graceful.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// mcpInstructions are what a client says of the server to its model.
+const mcpInstructions = `Reprise runs durable YAML playbooks on Temporal. Write a playbook, call validate until it is valid, try a step to see
+real answers, write NAME_test.yaml beside NAME.yaml and call test. explain has every key, tool, function and diagnostic; without a word it
+lists them. list, status and events read runs. Paths are relative to the folder of the server. The resource reprise://llms-full.txt is the whole reference.`
+
+// NewServer makes a server whose tools work in the working directory.
+func NewServer(o Options) (*mcp.Server, error) {
+	files, err := cli.ConfineTo(".")
+	if err != nil {
+		return nil, cli.UsageError("--folder: %w", err)
+	}
+	files.Private = o.private
+	s := &mcpServer{Options: o, files: files, sdk: mcp.NewServer(
+		&mcp.Implementation{Name: "reprise", Title: "Reprise", Version: cli.ReadVersion().Reprise},
+		&mcp.ServerOptions{Instructions: strings.ReplaceAll(mcpInstructions, "\n", " "), Capabilities: &mcp.ServerCapabilities{}},
+	)}
+	s.addWriting()
+	s.addReading()
+	if o.AllowWrites {
+		s.addChanging()
+	}
+	s.addResources()
+	return s.sdk, nil
+}
+
+// private are the files that no tool reads or writes: those of connections and callers, and the state of a local server here.
+func (o *Options) private() private.Places {
+	paths := host.PrivateFiles(o.connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	if state, err := session.ReadState(); err == nil && state.DBFile != "" {
+		paths = append(paths, session.LocalFiles(state.DBFile)...)
+	}
+	return private.Places{Paths: paths}
+}
+
+// mcpServer is what the tools of a client share.
+type mcpServer struct {
+	Options
+
+	files *cli.Confinement
+	sdk   *mcp.Server
+}
+
+// mostMCPAnswer bounds the answer of a tool, in bytes.
+const mostMCPAnswer = 1 << 20
+
+// errMCPAnswer says that an answer was too long.
+var errMCPAnswer = fmt.Errorf("the result is larger than %d KiB; request less: a step, an index, kinds of events, fewer rows or runs", mostMCPAnswer>>10)
+
+// bounded keeps what is written, up to mostMCPAnswer bytes.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostMCPAnswer {
+		return 0, errMCPAnswer
+	}
+	return b.Buffer.Write(p)
+}
+
+// call runs a command, whose standard input is a text, and gives what it prints. What the command
+// prints as JSON is the answer, be it good or bad news; the rest is for whoever reads it.
+func (s *mcpServer) call(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, errs := &bounded{}, &bounded{}
+	screen := &terminal.Screen{To: out}
+	a := &cli.App{
+		Streams: cli.Streams{In: strings.NewReader(in), Out: screen, Err: &terminal.Screen{To: errs}}, Screen: screen, Files: s.files,
+		Interrupts: &cli.Interrupts{Graceful: ctx, Now: ctx, Stop: func() {}},
+	}
+	err := run(a)
+	if err == nil || errors.Is(err, cli.ErrSaid) {
+		err = errors.Join(err, screen.Err)
+	}
+	result := &mcp.CallToolResult{}
+	document := out.Bytes()
+	isJSON := json.Valid(document)
+	if isJSON || len(document) > 0 && err == nil {
+		result.Content = append(result.Content, &mcp.TextContent{Text: out.String()})
+	}
+	if isJSON && document[0] == '{' {
+		result.StructuredContent = json.RawMessage(document)
+	}
+	if err != nil && (!errors.Is(err, cli.ErrSaid) || screen.Err != nil || len(result.Content) == 0) {
+		result.IsError = true
+		if text := strings.TrimSpace(err.Error()); text != "" {
+			a.Notef("%s", text)
+		}
+	}
+	if said := strings.TrimSpace(errs.String()); said != "" {
+		result.Content = append(result.Content, &mcp.TextContent{Text: said})
+	}
+	return result
+}

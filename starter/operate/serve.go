@@ -1,0 +1,314 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/activities/tool"
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/host"
+	"reprise/internal/program/serve"
+	"reprise/internal/program/start"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/launch"
+	"reprise/starter/load"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// serveOptions is the command line of serve.
+type serveOptions struct {
+	server      session.ServerFlags
+	listen      string
+	certificate string
+	key         string
+	playbooks   string
+	tokens      string
+	connections string
+	anyway      bool // serve although playbooks have problems
+}
+
+// NewServeCommand is the command serve.
+func NewServeCommand(a *cli.App) *cobra.Command {
+	options := &serveOptions{}
+	command := &cobra.Command{
+		Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return serveAPI(a, options) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.listen, "listen", "127.0.0.1:8244", "host:port to listen on; port 0 is a free one")
+	flags.StringVar(&options.certificate, "tls-cert", "", "PEM file with the certificate and its intermediates")
+	flags.StringVar(&options.key, "tls-key", "", "PEM file with the key of the certificate")
+	flags.StringVar(&options.playbooks, "playbooks", "", "folder of the playbooks that can be started; default: none")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and the playbooks that they may start")
+	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
+		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
+	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")
+	options.server.Add(command)
+	command.AddCommand(newServeTokenCommand(a))
+	return command
+}
+
+func newServeTokenCommand(a *cli.App) *cobra.Command {
+	var playbooks []string
+	var role string
+	create := &cobra.Command{
+		Use: "new CALLER", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if role != "" && role != string(serve.RoleViewer) && role != string(serve.RoleOperator) {
+				return cli.UsageError("--role %q: expected viewer or operator", role)
+			}
+			secret, line, err := serve.NewToken(args[0], playbooks, serve.Role(role))
+			if err != nil {
+				return cli.UsageError("%w", err)
+			}
+			_, _ = fmt.Fprintf(a.Out, "token: %s\nline for the file of --tokens:\n%s\n", secret, line)
+			return nil
+		},
+	}
+	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start; default: all; repeatable")
+	create.Flags().StringVar(&role, "role", "", "role on the page of runs: viewer or operator; without --playbook, the token starts no playbooks over HTTP")
+	return cli.NewGroup("token", "", create)
+}
+
+// serveAPI answers requests until it is interrupted.
+func serveAPI(a *cli.App, options *serveOptions) error {
+	certificate, err := options.tls()
+	if err != nil {
+		return err
+	}
+	connections, err := host.Connections(options.connections)
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	var callers *serve.Callers
+	if options.tokens != "" {
+		if callers, err = serve.OpenCallers(options.tokens); err != nil {
+			return cli.WithStatus(exitcode.Usage, err)
+		}
+	}
+	if err := checkFolder(options.playbooks); err != nil {
+		return err
+	}
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	if !options.anyway {
+		if err := checkServed(a, options.playbooks, connections); err != nil {
+			return err
+		}
+	}
+	a.Interrupts.EndsInOrder()
+	return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
+		if err != nil {
+			return cli.WithStatus(exitcode.Usage, fmt.Errorf("listen on --listen %s: %w", options.listen, err))
+		}
+		most, err := s.MostBytes()
+		if err != nil {
+			return err
+		}
+		masked := &secrets.Masker{}
+		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
+		if plainToOthers(listener, certificate) {
+			logger.Warn("other machines can connect without TLS: tokens can be read on the network unless a proxy in front adds TLS")
+		}
+		if keys == nil {
+			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + ", which is not set; use the key of the workers")
+		}
+		if options.anyway {
+			logFlaws(logger, options.playbooks, connections)
+		}
+		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
+		server := serve.New(serve.Options{
+			Client: s.Client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
+			Secrets: connections, Masked: masked, Logger: logger,
+		})
+		scheme := "http"
+		if certificate != nil {
+			scheme = "https"
+		}
+		logger.Info("serving", "url", scheme+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace)
+		return server.Run(ctx, listener, certificate)
+	})
+}
+
+// tls is the certificate of the flags, nil for none.
+func (o *serveOptions) tls() (*serve.Certificate, error) {
+	if (o.certificate == "") != (o.key == "") {
+		return nil, cli.UsageError("--tls-cert and --tls-key must be used together")
+	}
+	if o.certificate == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	certificate, err := serve.OpenCertificate(o.certificate, o.key)
+	if err != nil {
+		return nil, cli.UsageError("read --tls-cert and --tls-key: %w", err)
+	}
+	return certificate, nil
+}
+
+func checkFolder(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return cli.UsageError("--playbooks %s is not a folder", path)
+	}
+	return nil
+}
+
+// plainToOthers reports whether other machines reach a listener without TLS.
+func plainToOthers(listener net.Listener, certificate *serve.Certificate) bool {
+	at, ok := listener.Addr().(*net.TCPAddr)
+	return certificate == nil && ok && !at.IP.IsLoopback()
+}
+
+// starts starts the runs of a server for callers.
+type starts struct {
+	session   *session.Session
+	logger    *slog.Logger
+	playbooks string // their folder
+
+	mu         sync.Mutex
+	attributes *connect.Attributes // that the namespace knows; nil before they were requested
+}
+
+// start checks a playbook and starts it, as serve.Options says.
+func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
+	file := source.NewFile(order.File, order.Source)
+	files := load.CalledIn(s.playbooks)
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: order.Workload, Files: files})
+	if errs := found.Errors(); len(errs) > 0 {
+		return serve.Begun{}, serve.Invalid(order.File, errs)
+	}
+	warnings := load.Unread(book, order.Workload)
+	if len(warnings) > 0 && book.Strict {
+		return serve.Begun{}, serve.Unfit(warnings...)
+	}
+	plan, err := launch.NewPlan(load.Checked{File: file, Book: book, Files: files.Texts()}, order.Workload, order.WorkflowID, s.playbooks)
+	if err == nil {
+		err = launch.Fits(s.session, plan)
+	}
+	if err != nil {
+		return serve.Begun{}, serve.Unfit(err.Error())
+	}
+	plan.Memo, plan.Once = order.Memo, true
+	run, err := start.Run(ctx, s.session.Target(), plan, s.known(ctx))
+	if _, ok := errors.AsType[*start.StartedError](err); ok {
+		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
+	}
+	if err != nil {
+		return serve.Begun{}, err
+	}
+	return serve.Begun{RunID: run.GetRunID(), Warnings: warnings}, nil
+}
+
+// known makes sure, once, that the namespace knows the search attributes, and says
+// which of them it does.
+func (s *starts) known(ctx context.Context) connect.Attributes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attributes == nil {
+		known, err := connect.EnsureAttributes(ctx, s.session.Client, s.session.Namespace, protocol.SearchAttributes())
+		if err != nil {
+			s.logger.Warn("the run does not get all search attributes", "error", err)
+		}
+		if err != nil || len(known.Added) > 0 { // a run may not be able to use them yet
+			return known
+		}
+		s.attributes = &known
+	}
+	return *s.attributes
+}
+
+// flawed is a playbook of a folder that no request could start.
+type flawed struct {
+	name  string
+	file  *source.File
+	found source.Diagnostics
+}
+
+// flaws are the playbooks of a folder that cannot be started, or whose deliveries could
+// not be distinguished from others. The values that a run supplies are not known yet.
+func flaws(folder string, secrets tool.ConnectionResolver) []flawed {
+	var all []flawed
+	if folder == "" {
+		return all
+	}
+	for _, name := range bookshelf.Names(folder) {
+		file, found := flawsOf(folder, name, secrets)
+		if errs := found.Errors(); len(errs) > 0 {
+			all = append(all, flawed{name: name, file: file, found: errs})
+		}
+	}
+	return all
+}
+
+// flawsOf checks one playbook of a folder.
+func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File, source.Diagnostics) {
+	text, err := bookshelf.Read(folder, name)
+	file := source.NewFile(name+".yaml", text)
+	if err != nil {
+		return file, source.Diagnostics{{File: file.Name, Message: err.Error()}}
+	}
+	book, found := check.Validate(file, activities.Default(), check.Options{Open: true, Files: load.CalledIn(folder)})
+	if book == nil {
+		return file, found
+	}
+	of := map[string]*playbook.Trigger{} // by the secret
+	for _, trigger := range book.Triggers {
+		flaw := func(format string, args ...any) {
+			found = append(found, source.Diagnostic{File: file.Name, Pos: trigger.Pos, Message: fmt.Sprintf(format, args...)})
+		}
+		secret, err := serve.TriggerSecret(secrets, trigger)
+		switch {
+		case err != nil:
+			flaw("the secret %q of this trigger cannot be used: %v; set the connection in --connections, or as %s",
+				trigger.Secret, err, tool.ConnectionVariable(trigger.Secret))
+		case of[secret] != nil && trigger.Secret != of[secret].Secret:
+			flaw("the secrets %q and %q are equal: a delivery for one could be sent again to the other", of[secret].Secret, trigger.Secret)
+		}
+		if err == nil {
+			of[secret] = trigger
+		}
+	}
+	found.Sort()
+	return file, found
+}
+
+// checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
+// then.
+func checkServed(a *cli.App, folder string, secrets tool.ConnectionResolver) error {
+	all := flaws(folder, secrets)
+	for _, one := range all {
+		_, _ = fmt.Fprint(a.Err, one.file.FormatFirst(one.found, playbook.MaxShown))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return cli.UsageError("%s of --playbooks %s cannot be served; to serve the others, use --allow-invalid", terminal.Count(len(all), "playbook"), folder)
+}
+
+// logFlaws says which playbooks are not served.
+func logFlaws(logger *slog.Logger, folder string, secrets tool.ConnectionResolver) {
+	for _, one := range flaws(folder, secrets) {
+		logger.Warn("a playbook cannot be served", "playbook", one.name, "problems", len(one.found), "first", one.found[0].String())
+	}
+}

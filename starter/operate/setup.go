@@ -1,0 +1,131 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/starter/cli"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// NewSetupCommand is the command setup.
+func NewSetupCommand(a *cli.App) *cobra.Command {
+	var server session.ServerFlags
+	var check bool
+	var output string
+	command := &cobra.Command{
+		Use: "setup", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return session.WithServer(a, &server, func(ctx context.Context, s *session.Session) error {
+				return Setup(ctx, a, s, check, output)
+			})
+		},
+	}
+	command.Flags().BoolVar(&check, "check", false, "only show what is missing")
+	server.Add(command)
+	cli.OutputFlag(command, &output)
+	return command
+}
+
+// SetupReport is the output of `setup --output json`.
+type SetupReport struct {
+	Address   string `json:"address"`
+	Namespace string `json:"namespace"`
+	connect.Attributes
+	// ByHand are commands that add what is missing.
+	ByHand []string `json:"by_hand,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+// Setup adds the search attributes that a namespace lacks, or checks them, and prints what there is.
+func Setup(ctx context.Context, a *cli.App, s *session.Session, check bool, output string) error {
+	attributes := connect.EnsureAttributes
+	if check {
+		attributes = connect.CheckAttributes
+	}
+	found, err := attributes(ctx, s.Client, s.Namespace, protocol.SearchAttributes())
+	var rights *connect.RightsError
+	var mistyped connect.Mistyped
+	if err != nil && !errors.As(err, &rights) && !errors.As(err, &mistyped) {
+		return err
+	}
+	report := SetupReport{Address: s.Address, Namespace: s.Namespace, Attributes: found}
+	if rights != nil {
+		report.Error = rights.Error()
+	}
+	report.byHand(rights)
+	if err := a.Show(output, report, report.text()); err != nil {
+		return err
+	}
+	if rights != nil || len(found.Missing)+len(found.Mistyped) > 0 {
+		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	}
+	return nil
+}
+
+// byHand says how somebody with the right to adds what is missing.
+func (r *SetupReport) byHand(rights *connect.RightsError) {
+	wanted, missing := protocol.SearchAttributes(), r.Missing
+	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
+		missing = slices.Sorted(maps.Keys(wanted))
+	}
+	if len(missing) == 0 {
+		return
+	}
+	if cloud := rights != nil && rights.Absent || isCloud(r.Address); cloud {
+		command := "tcld namespace search-attributes add --namespace " + r.Namespace
+		for _, name := range missing {
+			command += fmt.Sprintf(" --search-attribute %s=%s", name, wanted[name])
+		}
+		r.ByHand = []string{command}
+		return
+	}
+	for _, name := range missing {
+		r.ByHand = append(r.ByHand, fmt.Sprintf("temporal operator search-attribute create --address %s --namespace %s --name %s --type %s",
+			r.Address, r.Namespace, name, wanted[name]))
+	}
+}
+
+// isCloud recognizes an address of Temporal Cloud.
+func isCloud(address string) bool {
+	host, _, _ := strings.Cut(address, ":")
+	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
+}
+
+func (r *SetupReport) text() string {
+	var b strings.Builder
+	rows := terminal.NewTable("search attribute", "type", "state")
+	wanted := protocol.SearchAttributes()
+	for _, state := range []struct {
+		names []string
+		word  string
+	}{{r.Present, "there"}, {r.Added, "added"}, {r.Missing, "missing"}} {
+		for _, name := range state.names {
+			rows.AppendRow([]any{name, wanted[name].String(), state.word})
+		}
+	}
+	for _, other := range r.Mistyped {
+		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which cannot be changed; remove it by hand"})
+	}
+	_, _ = fmt.Fprintf(&b, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
+	if r.Error != "" {
+		_, _ = fmt.Fprintln(&b, terminal.Visible(r.Error))
+	}
+	if len(r.ByHand) > 0 {
+		_, _ = fmt.Fprintln(&b, "Somebody with the permission can add what is missing:")
+		for _, command := range r.ByHand {
+			_, _ = fmt.Fprintln(&b, "  "+terminal.Visible(command))
+		}
+	}
+	return b.String()
+}

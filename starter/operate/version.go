@@ -1,0 +1,21 @@
+package operate
+
+import (
+	"github.com/spf13/cobra"
+
+	"reprise/starter/cli"
+)
+
+// NewVersionCommand is the command version.
+func NewVersionCommand(a *cli.App) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := cli.ReadVersion()
+			return a.Show(output, version, version.Text())
+		},
+	}
+	cli.OutputFlag(command, &output)
+	return command
+}

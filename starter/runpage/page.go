@@ -1,0 +1,355 @@
+// Package runpage has the command ui, and the page of runs beside a local server.
+package runpage
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/serve"
+	"reprise/internal/program/start"
+	"reprise/internal/program/ui"
+	"reprise/interpreter"
+	"reprise/interpreter/credential"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/deadletters"
+	"reprise/starter/help"
+	"reprise/starter/launch"
+	"reprise/starter/load"
+	"reprise/starter/look"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// uiOptions is the command line of ui.
+type uiOptions struct {
+	server     session.ServerFlags
+	listen     string
+	hosts      []string
+	userHeader string
+	proxies    []string
+	readOnly   bool
+	tokens     string
+	playbooks  string
+}
+
+// uiPort is where the page is unless --listen says otherwise.
+const uiPort = "8250"
+
+// NewUICommand is the command ui.
+func NewUICommand(a *cli.App) *cobra.Command {
+	options := &uiOptions{}
+	command := &cobra.Command{
+		Use: "ui", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return serveRuns(a, options) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+uiPort, "host:port to listen on; port 0 is a free one")
+	flags.StringArrayVar(&options.hosts, "host", nil, "a name, or name:port, under which browsers reach the page; repeatable")
+	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
+	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as for starter serve; callers with a role sign in with their token")
+	flags.BoolVar(&options.readOnly, "read-only", false, "show runs without changing them")
+	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
+		"folder of playbooks to show and start; default: none [REPRISE_PLAYBOOKS]")
+	options.server.Add(command)
+	return command
+}
+
+// access is who may use the page.
+func (o *uiOptions) access(notef func(string, ...any)) (ui.Access, error) {
+	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: cli.Whoami()}
+	if (o.userHeader == "") != (len(o.proxies) == 0) {
+		return access, cli.UsageError("--user-header and --trusted-proxy must be used together: the header is accepted only from such a proxy")
+	}
+	for _, text := range o.proxies {
+		prefix, err := netip.ParsePrefix(text)
+		if address, plain := netip.ParseAddr(text); plain == nil {
+			prefix, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return access, cli.UsageError("--trusted-proxy %q is neither an address nor a CIDR such as 10.0.0.0/24", text)
+		}
+		access.Proxies = append(access.Proxies, prefix)
+	}
+	if o.tokens != "" {
+		callers, err := serve.OpenCallers(o.tokens)
+		if err != nil {
+			return access, cli.WithStatus(exitcode.Usage, err)
+		}
+		var said atomic.Value // the last error that was reported
+		access.Holder = func(token string) (ui.Person, bool) {
+			name, role, err := callers.Holder(token)
+			if err != nil && said.Swap(err.Error()) != err.Error() {
+				notef("starter: %v; nobody can sign in until it can be read", err)
+			} else if err == nil {
+				said.Store("")
+			}
+			return ui.Person{Name: name, Operator: role == serve.RoleOperator}, role != serve.RoleNone
+		}
+	}
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return access, cli.UsageError("--listen %q: expected host:port, such as 127.0.0.1:%s", o.listen, uiPort)
+	}
+	if local := host == "localhost" || net.ParseIP(host).IsLoopback(); !local && len(o.hosts) == 0 {
+		return access, cli.UsageError("--listen %s is reachable from other machines; name the host of their URLs with --host", o.listen)
+	}
+	return access, nil
+}
+
+// serveRuns serves the page until it is interrupted.
+func serveRuns(a *cli.App, options *uiOptions) error {
+	access, err := options.access(a.Notef)
+	if err != nil {
+		return err
+	}
+	return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
+		if err != nil {
+			return fmt.Errorf("listen on --listen %s: %w", options.listen, err)
+		}
+		if access.UserHeader == "" && access.Holder == nil {
+			access.Key = cmp.Or(ui.KeyOf(s.Key, access.ReadOnly), rand.Text())
+		}
+		page := newPage(a, s, listener, access, options.playbooks, "ui", options.hosts)
+		_, _ = fmt.Fprintf(a.Out, "Runs: %s\nCtrl-C stops it.\n", page.Link)
+		return page.Server.Serve(ctx, listener)
+	})
+}
+
+// StartPage serves the page on this machine beside a local server, on another port
+// where the one that is meant is taken, until the session ends.
+func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
+	listener, err := session.ListenNear(strconv.Itoa(port))
+	if err != nil {
+		return fmt.Errorf("listen for the page of runs: %w", err)
+	}
+	started := newPage(a, s, listener, ui.Access{Key: ui.KeyOf(s.Key, false), Owner: cli.Whoami()}, folder, "dev", nil)
+	started.Stop = cli.Beside(context.Background(), func(ctx context.Context) { _ = started.Server.Serve(ctx, listener) })
+	s.Page = &started
+	return nil
+}
+
+// newPage makes the page of a session, which leads to the web UI where nothing else does. command is what serves it.
+func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Access, folder, command string, hosts []string) session.Page {
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	access.Hosts = ui.Loopback(port)
+	base := "http://" + listener.Addr().String()
+	for _, host := range hosts {
+		access.Hosts = append(access.Hosts, strings.ToLower(host))
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			access.Hosts = append(access.Hosts, strings.ToLower(net.JoinHostPort(host, port)))
+		}
+	}
+	if len(hosts) > 0 {
+		base = "http://" + access.Hosts[len(access.Hosts)-1]
+	}
+	var temporal http.Handler
+	if s.UISocket != "" {
+		temporal, s.UI = ui.AtSocket(s.UISocket), base+localserver.UIPath
+	}
+	server := ui.New(ui.Options{
+		Client: s.Client, Namespace: s.Namespace, Runs: s.Runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
+		Again: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
+			return runAgain(ctx, a, *s, found, said)
+		},
+		Reprocess: func(ctx context.Context, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
+			return reprocessAgain(ctx, a, *s, found, only, said)
+		},
+		StartedWith: terminal.Program() + " " + command, TemporalAway: "It was at " + s.Address + ". Start it again; a local one is part of " + terminal.Program() + " dev.",
+		Library: library(a, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a), Docs: help.LazySite(),
+	})
+	return session.Page{Server: server, Link: access.Link(base)}
+}
+
+// workerLog reads what the worker of this directory has logged about a run; nil where none logs
+// here.
+func workerLog(a *cli.App) func(context.Context, runs.Found, int) ([]string, error) {
+	if _, err := os.Stat(session.WorkerLogPath()); err != nil {
+		return nil
+	}
+	return func(ctx context.Context, found runs.Found, most int) ([]string, error) {
+		tail, err := look.OpenLog(a, "")
+		if err != nil {
+			return nil, err
+		}
+		defer tail.Close()
+		var last []string
+		view := &look.LogView{Run: found.WorkflowID, Options: &look.LogsOptions{Output: "table"}, Show: func(text string) error {
+			if last = append(last, text); len(last) > 2*most {
+				last = slices.Clone(last[len(last)-most:])
+			}
+			return nil
+		}}
+		err = tail.Each(ctx, false, nil, view.WriteLine)
+		return last[max(0, len(last)-most):], err
+	}
+}
+
+// library is a folder of playbooks, nil for none.
+func library(a *cli.App, s *session.Session, folder string) *ui.Library {
+	if folder == "" {
+		return nil
+	}
+	return &ui.Library{
+		Names: func() []string { return bookshelf.Names(folder) },
+		Has:   func(name string) bool { return bookshelf.Has(folder, name) },
+		Read: func(name string) (ui.Book, error) {
+			read, err := readBook(folder, name, nil)
+			if err != nil {
+				return ui.Book{}, err
+			}
+			found, _ := read.Found.First(playbook.MaxShown)
+			book := ui.Book{Playbook: read.Book, Invalid: read.Found.HasErrors() || read.Book == nil}
+			for _, one := range found {
+				book.Problems = append(book.Problems, shownProblem(one, read.Book))
+			}
+			return book, nil
+		},
+		Start: func(ctx context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
+			return startBook(ctx, a, *s, folder, name, workload, said)
+		},
+	}
+}
+
+// shownProblem is a problem as everybody may read it who sees the page: without its line of the file, and without
+// values of the workload that are secrets. book is nil where it cannot be read.
+func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
+	known := &secrets.Masker{}
+	if book != nil {
+		load.AddSecrets(known, "", book.Workload)
+	}
+	return credential.WithoutGiven(known.Text(strings.TrimSpace(of.String() + "\n" + of.Note)))
+}
+
+// readBook checks a playbook of a folder, for a workload.
+func readBook(folder, name string, workload map[string]any) (load.Checked, error) {
+	text, err := bookshelf.Read(folder, name)
+	if err != nil {
+		return load.Checked{}, err
+	}
+	file := source.NewFile(name+".yaml", text)
+	files := load.CalledIn(folder)
+	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload, Files: files})
+	return load.Checked{File: file, Book: book, Found: found, Files: files.Texts()}, nil
+}
+
+// startBook starts a run of a playbook of a folder.
+func startBook(ctx context.Context, a *cli.App, s session.Session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
+	read, err := readBook(folder, name, workload)
+	if err != nil {
+		return "", err
+	}
+	if wrong := read.Found.Errors(); len(wrong) > 0 {
+		return "", errors.New(wrong[0].Message)
+	}
+	plan, err := launch.NewPlan(read, workload, "", folder)
+	if err != nil {
+		return "", err
+	}
+	plan.Details += "\n" + "Started" + attribution(said)
+	return startFor(ctx, a, &s, plan, said)
+}
+
+// startFor starts a run for a person on the page, and gives its workflow ID.
+func startFor(ctx context.Context, a *cli.App, s *session.Session, plan start.Plan, said ui.ChangedBy) (string, error) {
+	plan.Memo = map[string]any{protocol.StartedByMemo: said.By}
+	if said.Reason != "" {
+		plan.Memo[protocol.StartReasonMemo] = said.Reason
+	}
+	run, err := launch.Start(ctx, s, plan, a)
+	if err != nil {
+		return "", err
+	}
+	return run.GetID(), nil
+}
+
+// runAgain starts a run with the playbook and the workload of another one.
+func runAgain(ctx context.Context, a *cli.App, s session.Session, found runs.Found, said ui.ChangedBy) (string, error) {
+	input, err := s.Runs().Input(ctx, found.WorkflowID, found.LastRunID())
+	if err != nil {
+		return "", err
+	}
+	if input.Reprocess != nil {
+		return "", errors.New("this run repeated iterations of another run; reprocess that run")
+	}
+	input = input.Alone()
+	input.State = nil
+	of := &runs.Run{WorkflowID: found.WorkflowID, RunID: found.RunID, Input: input}
+	book, err := of.Book()
+	if err != nil {
+		return "", err
+	}
+	codes, err := deadletters.Ours(ctx, &s, of, book.Codes())
+	if err != nil {
+		return "", err
+	}
+	s.TaskQueue = found.TaskQueue
+	return startFor(ctx, a, &s, start.Plan{
+		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input, Expect: book.Expect,
+		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
+	}, said)
+}
+
+// reprocessAgain runs the failed iterations of a run again, or names the run that
+// does so already.
+func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
+	chain, err := s.DeadLetters().Chain(ctx, found.WorkflowID, found.RunID)
+	if err != nil {
+		return "", err
+	}
+	s.TaskQueue = chain.Origin.TaskQueue
+	letters := deadletters.Choose(chain, deadletter.Filter{Step: only.Step}, 0).Open
+	if only.Index != nil {
+		letters = lists.Filter(letters, func(letter deadletter.Letter) bool { return letter.Index == *only.Index })
+	}
+	switch running := chain.Running(); {
+	case running != nil && len(letters) == 0:
+		return running.WorkflowID, nil
+	case running != nil:
+		return "", fmt.Errorf("%s is running and does not include %s; wait until it ends", running.WorkflowID, terminal.Count(len(letters), "iteration"))
+	case len(letters) == 0:
+		return "", errors.New("no failed iteration is left")
+	}
+	plan, err := deadletters.ReprocessPlan(ctx, a, &s, chain, letters, nil, &deadletters.ReprocessOptions{})
+	if err != nil {
+		return "", err
+	}
+	plan.Details += "\n" + "Started" + attribution(said)
+	id, err := startFor(ctx, a, &s, plan, said)
+	if _, ok := errors.AsType[*start.StartedError](err); ok {
+		return plan.WorkflowID, nil
+	}
+	return id, err
+}
+
+// attribution is who gave a command on the page, and why.
+func attribution(said ui.ChangedBy) string {
+	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
+}

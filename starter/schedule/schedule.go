@@ -1,0 +1,129 @@
+// Package schedule has the commands of schedules.
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/start"
+	"reprise/interpreter"
+	"reprise/starter/cli"
+	"reprise/starter/launch"
+	"reprise/starter/session"
+	"reprise/workflows/protocol"
+)
+
+// NewScheduleCommand is the command schedule.
+func NewScheduleCommand(a *cli.App) *cobra.Command {
+	return cli.NewGroup("schedule", "schedules",
+		newScheduleCreateCommand(a), newScheduleUpdateCommand(a), newScheduleListCommand(a), newScheduleShowCommand(a),
+		newSchedulePauseCommand(a), newScheduleResumeCommand(a), newScheduleTriggerCommand(a), newScheduleBackfillCommand(a),
+		newScheduleDeleteCommand(a),
+	)
+}
+
+// scheduledSuffix is what the server adds to the workflow ID of a schedule's action.
+const scheduledSuffix = "-2006-01-02T15:04:05Z"
+
+// checkSchedule refuses what is no name of a schedule.
+func checkSchedule(name string) error {
+	if err := cli.CheckID("the schedule's name", name); err != nil {
+		return err
+	}
+	if most := protocol.MaxWorkflowID - len(scheduledSuffix); len(name) > most {
+		return cli.UsageError("the schedule's name is %d bytes long; at most %d are allowed, so that the IDs of its runs have room for the time", len(name), most)
+	}
+	return nil
+}
+
+// withSchedule has a command work on the schedule that its argument names.
+func withSchedule(
+	a *cli.App, server *session.ServerFlags, name string, work func(context.Context, *session.Session, *runs.Schedule) error,
+) error {
+	if err := checkSchedule(name); err != nil {
+		return err
+	}
+	return session.WithServer(a, server, func(ctx context.Context, s *session.Session) error {
+		found, err := schedule(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		return work(ctx, s, found)
+	})
+}
+
+// schedule finds a schedule, and says what would work where there is none.
+func schedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
+	found, err := s.Runs().Schedule(ctx, name)
+	var missing *runs.NoScheduleError
+	var ambiguous *runs.AmbiguousError
+	switch {
+	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
+		return nil, cli.UsageError("%w on %s, namespace %s; %s schedule list shows the existing ones", err, s.Address, s.Namespace, terminal.Program())
+	case errors.As(err, &missing), errors.As(err, &ambiguous):
+		return nil, cli.UsageError("%w", err)
+	}
+	return found, err
+}
+
+func handle(ctx context.Context, s *session.Session, found *runs.Schedule) client.ScheduleHandle {
+	return s.Client.ScheduleClient().GetHandle(ctx, found.ID)
+}
+
+// action starts what a plan says, as start.Run does. memo is that of the action before,
+// where the code of the playbook is the one that it vouches for; else nil.
+func action(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
+	input, err := lastingInput(s, plan)
+	if err != nil {
+		return nil, err
+	}
+	return s.Target().Action(plan, input, memo), nil
+}
+
+// Submit submits the schedule that a plan is for.
+func Submit(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App, submit func(start.Plan) error) error {
+	known, err := launch.Prepare(ctx, s, plan, a)
+	if err != nil {
+		return err
+	}
+	return start.WithAttributes(ctx, plan, known, submit)
+}
+
+// lastingInput is the input of a plan as the schedule keeps it: in Temporal, whatever
+// its size. Values in the payload store are deleted by age, and a schedule may be
+// older.
+func lastingInput(s *session.Session, plan start.Plan) (*commonpb.Payload, error) {
+	input, err := converter.GetDefaultDataConverter().ToPayload(plan.Input)
+	if err != nil {
+		return nil, cli.UsageError("the workload: %w", err)
+	}
+	if size := len(input.GetData()); size > interpreter.MaxInlinePayload {
+		return nil, cli.UsageError("the playbook and its workload have %d bytes, and a schedule can keep %d; "+
+			"let the playbook fetch large data", size, interpreter.MaxInlinePayload)
+	}
+	if s.Store == nil {
+		return input, nil
+	}
+	return s.Store.Inline(input), nil
+}
+
+// scheduleError says what the server has refused.
+func scheduleError(what, name string, err error) error {
+	var stated *cli.StatusError
+	switch {
+	case errors.As(err, &stated), errors.Is(err, start.ErrInterrupted):
+		return err
+	case connect.InvalidArgument(err):
+		return cli.UsageError("the server refused the schedule %s: %w", name, err)
+	}
+	return fmt.Errorf("%s the schedule %s: %w", what, name, err)
+}

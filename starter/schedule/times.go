@@ -1,0 +1,160 @@
+package schedule
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/starter/cli"
+	"reprise/starter/wording"
+)
+
+// timeFlags say when a schedule runs.
+type timeFlags struct {
+	cron                            []string
+	every, offset, jitter, catchUp  time.Duration
+	zone, overlap, startsAt, endsAt string
+	given                           func(flag string) bool
+}
+
+// flagOf are the flags of the words of metadata.schedule.
+var flagOf = map[string]string{
+	"cron": "--cron", "every": "--every", "offset": "--offset", "zone": "--zone", "jitter": "--jitter", "overlap": "--overlap",
+	"catch_up": "--catch-up-window", "start": "--start", "end": "--end",
+}
+
+var overlapChoices = strings.Join(playbook.Overlaps, ", ")
+
+func (f *timeFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringArrayVar(&f.cron, "cron", nil, `calendar times, such as "0 3 * * 1-5": minute, hour, day of month, month, day of week; repeatable`)
+	flags.DurationVar(&f.every, "every", 0, "instead of --cron: the time between two runs, such as 1h")
+	flags.DurationVar(&f.offset, "offset", 0, "shift of the times of --every, such as 15m")
+	flags.StringVar(&f.zone, "zone", "", "time zone of --cron, --start and --end, such as Europe/Berlin; default: UTC")
+	flags.DurationVar(&f.jitter, "jitter", 0, "delay each run by a random time up to this")
+	flags.StringVar(&f.overlap, "overlap", "", "what happens if the previous run is still open: "+overlapChoices+"; default "+playbook.Overlaps[0])
+	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "how late a run may still start if the server was down at its time; default: a year")
+	flags.StringVar(&f.startsAt, "start", "", "start no run before this time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&f.endsAt, "end", "", "start no run after this time")
+	f.given = flags.Changed
+}
+
+// over lays the flags over what a playbook or the schedule says, which stays as it is.
+func (f *timeFlags) over(base *playbook.Schedule) *playbook.Schedule {
+	merged := playbook.Schedule{}
+	if base != nil {
+		merged = *base
+	}
+	switch {
+	case f.given("cron") && !f.given("every"):
+		merged.Every, merged.Offset = 0, 0
+	case f.given("every") && !f.given("cron"):
+		merged.Cron = nil
+	}
+	if f.given("cron") {
+		merged.Cron = f.cron
+	}
+	for _, flag := range []struct {
+		name  string
+		given time.Duration
+		into  *time.Duration
+	}{
+		{"every", f.every, &merged.Every},
+		{"offset", f.offset, &merged.Offset},
+		{"jitter", f.jitter, &merged.Jitter},
+		{"catch-up-window", f.catchUp, &merged.CatchUp},
+	} {
+		if f.given(flag.name) {
+			*flag.into = flag.given
+		}
+	}
+	for _, flag := range []struct {
+		name, given string
+		into        *string
+	}{
+		{"zone", f.zone, &merged.Zone},
+		{"overlap", f.overlap, &merged.Overlap},
+		{"start", f.startsAt, &merged.Start},
+		{"end", f.endsAt, &merged.End},
+	} {
+		if f.given(flag.name) {
+			*flag.into = flag.given
+		}
+	}
+	return &merged
+}
+
+// check refuses flags that no playbook is needed for.
+func (f *timeFlags) check() error {
+	for _, flag := range []struct {
+		name  string
+		given time.Duration
+		least time.Duration
+	}{
+		{"every", f.every, 1}, {"offset", f.offset, 0}, {"jitter", f.jitter, 0}, {"catch-up-window", f.catchUp, 1},
+	} {
+		if f.given(flag.name) && flag.given < flag.least {
+			return cli.UsageError("--%s %s is too short", flag.name, flag.given)
+		}
+	}
+	if f.given("overlap") {
+		return cli.Choice("--overlap", f.overlap, playbook.Overlaps)
+	}
+	return nil
+}
+
+// checkTimes refuses times that make no sense, with the names of the flags; of what
+// they mean it warns.
+func checkTimes(a *cli.App, times *playbook.Schedule) error {
+	var wrong []string
+	now := time.Now()
+	for _, problem := range append(check.ScheduleProblems(times, cli.KnownZone), check.ClockProblems(times, now, now.AddDate(1, 0, 0))...) {
+		switch {
+		case problem.Word == "":
+			wrong = append(wrong, "when to run is missing: use --cron or --every, or add metadata.schedule to the playbook")
+		case problem.Warning:
+			a.Notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
+		default:
+			wrong = append(wrong, flagOf[problem.Word]+" "+flagWords.Replace(problem.Message))
+		}
+	}
+	if len(wrong) > 0 {
+		return cli.UsageError("%s", strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+// flagWords says flags where a message names words of the language.
+var flagWords = func() *strings.Replacer {
+	var pairs []string
+	for word, flag := range flagOf {
+		pairs = append(pairs, `"`+word+`"`, flag)
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// lines are settled times as metadata.schedule would write them.
+func timeLines(times *playbook.Schedule) []string {
+	var lines []string
+	add := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+": "+value)
+		}
+	}
+	for _, line := range times.Cron {
+		add("cron", line)
+	}
+	add("every", wording.ShortTime(times.Every))
+	add("offset", wording.ShortTime(times.Offset))
+	add("zone", times.Zone)
+	add("jitter", wording.ShortTime(times.Jitter))
+	add("overlap", times.Overlap)
+	add("catch_up", wording.ShortTime(times.CatchUp))
+	add("start", times.Start)
+	add("end", times.End)
+	return lines
+}

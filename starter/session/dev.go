@@ -1,0 +1,173 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/private"
+	"reprise/internal/program/localserver"
+	"reprise/starter/cli"
+)
+
+// stateDir holds what local servers leave behind, in the working directory.
+const stateDir = private.Folder
+
+// DevState is what `starter dev` writes for other commands about its server.
+type DevState struct {
+	Address   string `json:"address"`
+	UI        string `json:"ui"`
+	UISocket  string `json:"ui_socket,omitempty"`   // of the web UI, which only pages lead to
+	Page      string `json:"page,omitempty"`        // link to the page of runs, with its key
+	DBFile    string `json:"db_filename,omitempty"` // absolute; "" for a server in memory
+	Namespace string `json:"namespace"`
+	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
+	// PayloadStore is where large values of its runs are.
+	PayloadStore string `json:"payload_store,omitempty"`
+	// Key is what clients of the server have to send, and starters of its worker
+	// vouch with.
+	Key       string    `json:"key,omitempty"`
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+}
+
+// StatePath is the file with the state of a starter dev in this directory.
+func StatePath() string { return filepath.Join(stateDir, "dev.json") }
+
+// Write puts the state where FindDev reads it. A reader sees all of it or none.
+func (s DevState) Write() error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = localserver.OwnFolder(stateDir)
+	}
+	if err == nil {
+		err = cli.ReplaceFile(StatePath(), append(data, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the state of the local server: %w", err)
+	}
+	return nil
+}
+
+// Remove takes the state away if it is still ours.
+func (s DevState) Remove() {
+	if current, err := ReadState(); err == nil && current.PID == s.PID {
+		_ = os.Remove(StatePath())
+	}
+}
+
+// ReadState reads the state of the starter dev in this directory.
+func ReadState() (DevState, error) { return readStateFile(StatePath()) }
+
+func readStateFile(path string) (DevState, error) {
+	var state DevState
+	data, err := localserver.ReadOwn(path)
+	if err != nil {
+		return DevState{}, err
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		return DevState{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	if state.Address == "" {
+		return state, nil
+	}
+	return state, localserver.CheckLoopback(path, state.Address)
+}
+
+// DevInParent finds a `starter dev` that runs in a parent of the working directory. It
+// is not used from here, since its connections and its files are those of its folder.
+func DevInParent(ctx context.Context) (folder string, found bool) {
+	folder, err := filepath.Abs(".")
+	for err == nil && folder != filepath.Dir(folder) {
+		folder = filepath.Dir(folder)
+		state, failure := readStateFile(filepath.Join(folder, StatePath()))
+		if failure == nil && state.lives(ctx) {
+			return folder, true
+		}
+	}
+	return "", false
+}
+
+// DevServer is the server of a `starter dev` that answers.
+type DevServer struct {
+	dialed
+
+	State DevState
+}
+
+// Close ends the connection, and leaves the server running.
+func (d *DevServer) Close() {
+	d.client.Close()
+	_ = d.store.Close()
+	d.telemetry.Close()
+}
+
+// FindDev connects to the server of a `starter dev` in this directory, in the
+// given namespace and with the given payload store or, for "", in and with its
+// own. Without a server it gives nil, and the state of one that is gone is
+// removed; a server without the namespace, or that is slow to answer, is an error.
+func FindDev(ctx context.Context, namespace, payloadStore string) (*DevServer, error) {
+	state, err := ReadState()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if errors.Is(err, localserver.ErrForeign) {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	if err == nil && state.Address != "" {
+		state.Namespace = cmp.Or(namespace, state.Namespace)
+		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore))
+		var silent *connect.NoServerError
+		if err == nil || connect.NamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
+			return found, err
+		}
+		if state.lives(ctx) {
+			return nil, cli.WithStatus(exitcode.NoServer, fmt.Errorf("starter dev, process %d, is running but does not respond: %w; "+
+				"try again, or stop it", state.PID, err))
+		}
+	}
+	_ = os.Remove(StatePath())
+	return nil, nil
+}
+
+// livesTimeout bounds the check whether a port is listened on.
+const livesTimeout = 2 * time.Second
+
+// lives reports whether the process is there and something listens at its
+// address, be it too busy, or stopped, to answer.
+func (s DevState) lives(ctx context.Context) bool {
+	if s.PID <= 0 || errors.Is(syscall.Kill(s.PID, 0), syscall.ESRCH) {
+		return false
+	}
+	connection, err := (&net.Dialer{Timeout: livesTimeout}).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = connection.Close()
+	return true
+}
+
+func dialDev(ctx context.Context, state DevState, payloadStore string) (*DevServer, error) {
+	options := connect.WithKey(client.Options{HostPort: state.Address, Namespace: state.Namespace}, state.Key)
+	probe, err := connect.Dial(ctx, options, nil) // a server that is gone has no store either
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.NoServer, err)
+	}
+	probe.Close()
+	server, err := dial(ctx, options, payloadStore)
+	if err != nil {
+		return nil, err
+	}
+	return &DevServer{dialed: server, State: state}, nil
+}

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/payload"
+	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/program/host"
+	"reprise/internal/program/localserver"
+	"reprise/starter/cli"
+)
+
+// openStore opens the payload store that the user or the server's owner chose; "" is
+// none. An error of it is a usage error.
+func openStore(ctx context.Context, address string) (*payload.Store, error) {
+	store, err := payload.Open(ctx, address)
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	return store, nil
+}
+
+// localStore opens the payload store of a server of our own: the one the user
+// chose, else a directory beside the file that keeps the server's state. A
+// server in memory gets a directory that remove takes away with it.
+func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
+	removeLeftStores()
+	if address != "" {
+		store, err = openStore(ctx, address)
+		return store, func() {}, err
+	}
+	path, remove := filepath.Join(filepath.Dir(dbFile), payloadsFolder), func() {}
+	if dbFile == "" {
+		if path, remove, err = temporaryStore(); err != nil {
+			return nil, func() {}, fmt.Errorf("make a directory for large values: %w", err)
+		}
+	}
+	if address, err = payload.Directory(path); err == nil {
+		store, err = openStore(ctx, address)
+	}
+	return store, remove, err
+}
+
+const storePrefix = "payloads-"
+
+// temporaryStore makes a directory in ours, or where that cannot be in the
+// system's. It is locked for as long as this process lives, so that another one
+// sees whether anybody needs it.
+func temporaryStore() (path string, remove func(), err error) {
+	if err = localserver.OwnFolder(stateDir); err == nil {
+		if all, err := lockDirectory(stateDir, 0); err == nil {
+			defer all.Close() // until the new one is locked
+		}
+		path, err = os.MkdirTemp(stateDir, storePrefix)
+	}
+	if err != nil {
+		path, err = os.MkdirTemp("", "reprise-"+storePrefix)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := lockDirectory(path, syscall.LOCK_NB)
+	if err != nil {
+		_ = os.RemoveAll(path)
+		return "", nil, err
+	}
+	return path, func() {
+		_ = os.RemoveAll(path)
+		_ = lock.Close()
+	}, nil
+}
+
+// removeLeftStores takes away the directories of servers in memory that were killed:
+// they are not locked.
+func removeLeftStores() {
+	if _, err := os.Lstat(stateDir); err != nil || localserver.OwnFolder(stateDir) != nil {
+		return // nothing of ours is there
+	}
+	all, err := lockDirectory(stateDir, 0)
+	if err != nil {
+		return
+	}
+	defer all.Close()
+	left, _ := filepath.Glob(filepath.Join(stateDir, storePrefix+"*")) // only a bad pattern is an error
+	for _, path := range left {
+		if lock, err := lockDirectory(path, syscall.LOCK_NB); err == nil {
+			_ = os.RemoveAll(path)
+			_ = lock.Close()
+		}
+	}
+}
+
+// lockDirectory locks a directory until the file is closed or this process ends,
+// whatever ends it. how is 0 to wait for others, or LOCK_NB.
+func lockDirectory(path string, how int) (*os.File, error) {
+	directory, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(directory.Fd()), syscall.LOCK_EX|how); err != nil {
+		_ = directory.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return directory, nil
+}
+
+// MostBytes is how many bytes of JSON Temporal, or the payload store, takes at once.
+func (s *Session) MostBytes() (int, error) {
+	payloads, err := host.Payloads(s.Store, os.LookupEnv)
+	if err != nil {
+		return 0, cli.WithStatus(exitcode.Usage, err)
+	}
+	return payloads.MaxBytes, nil
+}

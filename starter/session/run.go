@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/starter/cli"
+)
+
+// DeadLetters reads dead letters.
+func (s *Session) DeadLetters() *deadletter.Reader {
+	return &deadletter.Reader{Reader: runs.Reader{Client: s.Client, Store: s.Store}}
+}
+
+// RunFlags say which run a command reads.
+type RunFlags struct {
+	Server ServerFlags
+	RunID  string
+}
+
+// Add adds the flags to a command.
+func (f *RunFlags) Add(command *cobra.Command) {
+	command.Flags().StringVarP(&f.RunID, "run-id", "r", "", "run ID, if several runs had the workflow ID; default: the latest")
+	f.Server.Add(command)
+}
+
+// Runs reads runs.
+func (s *Session) Runs() *runs.Reader {
+	return &runs.Reader{Client: s.Client, Store: s.Store, Namespace: s.Namespace}
+}
+
+// WithServer has a command work with a server that stays, until it is interrupted.
+func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Session) error) error {
+	ctx := a.Interrupts.Graceful
+	s, err := server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.End(false)
+	return work(ctx, s)
+}
+
+// WithRun has a command work on the run that its arguments name.
+func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Context, *Session, runs.Found) error) error {
+	id := strings.Join(args, "")
+	if len(args) > 0 || flags.RunID != "" {
+		if id == "" && flags.RunID != "" {
+			return cli.UsageError("--run-id needs an ID")
+		}
+		if err := cli.CheckRun(id, flags.RunID); err != nil {
+			return err
+		}
+	}
+	return WithServer(a, &flags.Server, func(ctx context.Context, s *Session) error {
+		found, err := Find(ctx, a, s, id, flags.RunID)
+		if err != nil {
+			return err
+		}
+		s.TaskQueue = found.TaskQueue
+		return work(ctx, s, found)
+	})
+}
+
+// Find finds a run, and names it where the ID is "": it is the newest one then.
+func Find(ctx context.Context, a *cli.App, s *Session, id, runID string) (runs.Found, error) {
+	found, err := s.Runs().Find(ctx, id, runID)
+	if err == nil && id == "" {
+		a.Notef("the newest run: %s", found.WorkflowID)
+	}
+	return found, FindError(a, s, err)
+}
+
+// FindError says what would work where a run was not found.
+func FindError(a *cli.App, s *Session, err error) error {
+	var unknown *runs.UnknownError
+	var ambiguous *runs.AmbiguousError
+	switch {
+	case errors.As(err, &unknown) && unknown.ID == "":
+		return cli.UsageError("%w on %s, namespace %s; start one with %s run FILE", err, s.Address, s.Namespace, terminal.Program())
+	case errors.As(err, &unknown) && unknown.Nearest == "":
+		return cli.UsageError("%w on %s, namespace %s; %s list shows the existing ones", err, s.Address, s.Namespace, terminal.Program())
+	case errors.Is(err, runs.ErrNotFound), errors.As(err, &ambiguous):
+		return cli.UsageError("%w", err)
+	}
+	return err
+}
+
+// Sender sends commands to runs of the session's server.
+func (s *Session) Sender() *steer.Dispatcher {
+	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs()}
+}

@@ -1,0 +1,444 @@
+// Package session connects commands to a Temporal server: that of flags, environment or profile, that of
+// starter dev, or one of their own with a worker.
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/activities"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/payload"
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/host"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/start"
+	"reprise/internal/program/telemetry"
+	"reprise/internal/program/ui"
+	"reprise/starter/cli"
+	"reprise/workflows/protocol"
+)
+
+// stored connects to a server that stays, where past runs are.
+func (f *ServerFlags) stored(ctx context.Context) (*Session, error) {
+	s, err := f.Existing(ctx)
+	if err != nil || s != nil {
+		return s, err
+	}
+	return nil, cli.WithStatus(exitcode.NoServer, fmt.Errorf(
+		"no Temporal server is known; name one with --address or TEMPORAL_ADDRESS, or %s", OrDev(ctx)))
+}
+
+// OrDev says how to get a server that stays, beside naming one.
+func OrDev(ctx context.Context) string {
+	if folder, found := DevInParent(ctx); found {
+		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
+	}
+	return "start one with " + terminal.Program() + " dev"
+}
+
+// Session is a Temporal server in use, perhaps one of our own with a worker.
+type Session struct {
+	Client    client.Client
+	Address   string
+	Namespace string
+	UI        string // base of the web UI without a trailing slash, "" if unknown
+	UISocket  string // at which the web UI is, for the page of runs alone; "" where it has a port
+	Page      *Page  // of runs, beside a server of ours; nil for none
+	pageLink  string // to the page of the starter dev whose server this is; "" for another server
+	TaskQueue string
+	Store     *payload.Store      // of large values, nil for none
+	Server    *localserver.Server // nil unless it is ours
+	worker    *localWorker        // nil unless it is ours
+	Callbacks *localCallbacks     // to the worker; nil unless it is ours
+	Key       string              // of a local server and its workers, "" for others
+	cleanUp   func()              // runs last; nil for nothing
+	Telemetry *telemetry.Telemetry
+	Ends      bool // the server ends with the run, so nothing leads back to it
+	// flags are those with which another command finds the server, " --address HOST:PORT" and
+	// so on; "" where it finds the server without.
+	Flags string
+}
+
+// End lets go of everything the session has brought up. With now there is no
+// time to do it in order; nothing is left behind either way.
+func (s *Session) End(now bool) {
+	if s.cleanUp != nil {
+		defer s.cleanUp()
+	}
+	defer s.Telemetry.Close()
+	if s.Page != nil && !now {
+		s.Page.Stop()
+	}
+	if now && s.Server != nil {
+		s.Server.Kill() // our worker dies with this process
+		return
+	}
+	if s.Callbacks != nil {
+		s.Callbacks.stop()
+	}
+	if s.worker != nil {
+		s.worker.stop()
+	}
+	s.Client.Close()
+	_ = s.Store.Close()
+	if s.Server != nil {
+		s.Server.Stop()
+	}
+}
+
+// Lost is closed when a server of our own has ended by itself; nil, which is
+// never closed, for others.
+func (s *Session) Lost() <-chan struct{} {
+	if s.Server == nil {
+		return nil
+	}
+	return s.Server.Exited()
+}
+
+// LostError says that a server of our own has ended, with its output.
+func (s *Session) LostError() error {
+	return cli.WithStatus(exitcode.NoServer, fmt.Errorf("the local Temporal server has stopped; its output:\n%s",
+		strings.TrimSpace(s.Server.Output())))
+}
+
+// PageOf leads to a run on the page of runs, else in the web UI; "" where both are unknown.
+func (s *Session) PageOf(workflowID, runID string) string {
+	link := s.pageLink
+	if s.Page != nil {
+		link = s.Page.Link
+	}
+	if link == "" {
+		return s.Link(workflowID, runID)
+	}
+	return ui.LinkTo(link, workflowID)
+}
+
+// Link leads to a run in the web UI; "" where that is unknown.
+func (s *Session) Link(workflowID, runID string) string {
+	if s.UI == "" {
+		return ""
+	}
+	if runID == "" { // the latest
+		return fmt.Sprintf("%s/namespaces/%s/workflows/%s", s.UI, url.PathEscape(s.Namespace), url.PathEscape(workflowID))
+	}
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s/history",
+		s.UI, url.PathEscape(s.Namespace), url.PathEscape(workflowID), runID)
+}
+
+// RunsLink leads to the list of runs in the web UI, without their parts; "" where that is unknown.
+func (s *Session) RunsLink() string {
+	if s.UI == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/namespaces/%s/workflows?query=%s", s.UI, url.PathEscape(s.Namespace), url.QueryEscape(runs.OwnRuns))
+}
+
+// ServerFlags say where runs go.
+type ServerFlags struct {
+	connect.Flags
+	TaskQueue    string
+	PayloadStore string
+}
+
+// Add adds the flags to a command.
+func (f *ServerFlags) Add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.Address, "address", "", "host:port of the Temporal server")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "Temporal namespace")
+	flags.StringVar(&f.Profile, "profile", "", "profile of Temporal's configuration file")
+	cli.MarkGeneral(flags, "address", "namespace", "profile")
+	f.AddWorker(command)
+}
+
+// AddWorker adds what starters and workers of a server have in common.
+func (f *ServerFlags) AddWorker(command *cobra.Command) {
+	command.Flags().StringVar(&f.PayloadStore, "payload-store", os.Getenv(payload.Variable),
+		"store of large values, the same as for the workers, such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
+	command.Flags().StringVarP(&f.TaskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), protocol.DefaultTaskQueue),
+		"task queue of the worker [REPRISE_TASK_QUEUE]")
+	cli.MarkGeneral(command.Flags(), "payload-store", "task-queue")
+}
+
+// Existing connects to the server that flags, environment or profile name, or
+// to that of `starter dev`. Without any it gives nil.
+func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
+	if err := cli.CheckQueue(f.TaskQueue); err != nil {
+		return nil, err
+	}
+	options, err := connect.Resolve(f.Flags)
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	if options.HostPort == "" {
+		return f.dev(ctx)
+	}
+	kept := localserver.KeptAt(options.HostPort)
+	server, err := dial(ctx, connect.WithKey(options, kept.Key), f.PayloadStore)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{
+		Client: server.client, Address: options.HostPort, Namespace: options.Namespace, TaskQueue: f.TaskQueue,
+		UI:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), kept.UI), "/"),
+		UISocket: kept.UISocket, Store: server.store, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeated(),
+	}, nil
+}
+
+// repeated are the flags of a command line that name its server, for another command.
+func (f *ServerFlags) repeated() string {
+	text := ""
+	for _, flag := range [][2]string{{"address", f.Address}, {"namespace", f.Namespace}, {"profile", f.Profile}} {
+		if flag[1] != "" {
+			text += " --" + flag[0] + " " + terminal.ShellWord(flag[1])
+		}
+	}
+	return text
+}
+
+// dialed is a client, with what is between it and its server.
+type dialed struct {
+	client    client.Client
+	store     *payload.Store
+	telemetry *telemetry.Telemetry
+}
+
+// dial connects to a server.
+func dial(ctx context.Context, options client.Options, payloadStore string) (dialed, error) {
+	store, err := openStore(ctx, payloadStore)
+	if err != nil {
+		return dialed{}, err
+	}
+	watched, err := telemetry.New(ctx, starterTelemetry(""))
+	if err != nil {
+		_ = store.Close()
+		return dialed{}, cli.WithStatus(exitcode.Usage, err)
+	}
+	watched.Store(store)
+	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
+	if err != nil {
+		_ = store.Close()
+		watched.Close()
+		return dialed{}, cli.WithStatus(exitcode.NoServer, err)
+	}
+	return dialed{client: c, store: store, telemetry: watched}, nil
+}
+
+// starterTelemetry are the options of a starter, with an endpoint for the metrics
+// of its local worker at an address.
+func starterTelemetry(address string) telemetry.Options {
+	return telemetry.Options{
+		Service: "reprise-starter", Version: cli.ReadVersion().Reprise, MetricsAddress: address,
+		TraceHeaders: telemetry.TraceHeaders(), Secrets: &secrets.Masker{},
+	}
+}
+
+// dev connects to the server of `starter dev` in this directory, nil if there
+// is none.
+func (f *ServerFlags) dev(ctx context.Context) (*Session, error) {
+	found, err := FindDev(ctx, f.Namespace, f.PayloadStore)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return &Session{
+		Client: found.client, Address: found.State.Address, Namespace: found.State.Namespace, UI: found.State.UI,
+		UISocket: found.State.UISocket, pageLink: found.State.Page, TaskQueue: f.TaskQueue, Store: found.store, Key: found.State.Key, Telemetry: found.telemetry, Flags: f.repeated(),
+	}, nil
+}
+
+// LocalFlags choose how a local server and its worker run.
+type LocalFlags struct {
+	DBFile      string
+	connections string
+	allowPython bool
+	Playbooks   string      // folder of those that others run by name
+	metrics     string      // address of the worker's metrics
+	pythonGiven func() bool // whether allowPython is the user's
+}
+
+// Add adds the flags to a command.
+func (f *LocalFlags) Add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.DBFile, "db-filename", "", "SQLite file of a local server; by default its state is in memory")
+	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
+		"YAML file of the local worker's connections: URLs or OAuth 2.0 clients by name [REPRISE_CONNECTIONS]")
+	flags.StringVar(&f.Playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
+		"folder of the playbooks that the local worker runs by name; default: the folder of FILE, for starter dev this directory [REPRISE_PLAYBOOKS]")
+	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
+		"host:port of the local worker's metrics for Prometheus, at /metrics [REPRISE_METRICS_ADDRESS]")
+	flags.BoolVar(&f.allowPython, "allow-python", true,
+		"let the local worker run any Python code; by default it runs only that of runs started here")
+	cli.MarkGeneral(flags, "db-filename", "connections", "playbooks", "metrics-address", "allow-python")
+	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
+}
+
+// StartLocal starts a server of our own, with a worker unless the task queue is "".
+func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options, target ServerFlags) (*Session, error) {
+	resources, err := host.Resources(f.connections, os.Getenv("REPRISE_RATE_LIMITS"))
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	resources.Private = append(resources.Private, LocalFiles(f.DBFile)...)
+	keys, err := secretKeys(f.DBFile)
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	logger, closeLog := openWorkerLog()
+	watching := starterTelemetry(f.metrics)
+	watching.Logger = slog.New(watching.Secrets.Handler(logger.Handler()))
+	watched, err := telemetry.New(ctx, watching)
+	if err != nil {
+		closeLog()
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	s, err := f.startServer(ctx, options, target, logger, watched)
+	if err != nil || s.TaskQueue == "" {
+		closeLog()
+		return s, err
+	}
+	if resources.Payloads, err = host.Payloads(s.Store, os.LookupEnv); err != nil {
+		s.End(false)
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	s.Callbacks, err = startCallbacks(s, f.DBFile, keys, watching.Secrets, logger)
+	if err != nil {
+		s.End(false)
+		return nil, err
+	}
+	resources.AllowPython, resources.Playbooks, resources.CallbackURL = f.allowPython, cmp.Or(f.Playbooks, "."), s.Callbacks.URL
+	resources.Logger, resources.Secrets, resources.SecretKeys, resources.Telemetry = logger, watching.Secrets, keys, watched.Activities()
+	if !f.pythonGiven() {
+		resources.CheckPython = host.NewGuard(s.Client, s.Key).Check
+	}
+	s.worker, err = startWorker(s, resources, closeLog)
+	if err != nil {
+		s.End(false)
+		return nil, err
+	}
+	return s, nil
+}
+
+// startServer starts a server of our own with its payload store.
+func (f *LocalFlags) startServer(
+	ctx context.Context, options localserver.Options, target ServerFlags, logger *slog.Logger, watched *telemetry.Telemetry,
+) (*Session, error) {
+	store, remove, err := localStore(ctx, target.PayloadStore, f.DBFile)
+	if err != nil {
+		watched.Close()
+		return nil, err
+	}
+	watched.Store(store)
+	leave := func() {
+		watched.Close()
+		_ = store.Close()
+		remove()
+	}
+	if options.Key, err = localKey(f.DBFile); err != nil {
+		leave()
+		return nil, err
+	}
+	options.DBFile, options.Namespace = f.DBFile, cmp.Or(target.Namespace, connect.DefaultNamespace)
+	options.Attributes = protocol.SearchAttributes()
+	server, err := localserver.Start(ctx, options)
+	if err != nil {
+		leave()
+		return nil, cli.WithStatus(exitcode.NoServer, err)
+	}
+	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server.ClientOptions(), logger)), logger)
+	if err != nil {
+		server.Kill()
+		leave()
+		return nil, cli.WithStatus(exitcode.NoServer, err)
+	}
+	return &Session{
+		Client: c, Address: server.Address, Namespace: server.Namespace, UI: server.UIURL, UISocket: server.UISocket,
+		TaskQueue: target.TaskQueue, Store: store, Server: server, Key: options.Key, cleanUp: remove, Telemetry: watched,
+	}, nil
+}
+
+// localWorker is a worker inside this process.
+type localWorker struct {
+	worker    worker.Worker
+	catalogue *activities.Catalogue
+	closeLog  func()
+	stopWatch context.CancelFunc
+}
+
+// localStopTimeout is how long running attempts may continue when the run has ended or
+// its user leaves.
+const localStopTimeout = time.Second
+
+func startWorker(s *Session, resources activities.Resources, closeLog func()) (*localWorker, error) {
+	cacheBytes, err := host.CacheBytes(os.LookupEnv)
+	if err != nil {
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
+	catalogue := activities.NewCatalogue(resources)
+	host.ReserveHeap()
+	host.KeepWorkflows(0)
+	w := host.NewWorker(s.Client, catalogue, host.Options{
+		TaskQueue: s.TaskQueue, StopTimeout: localStopTimeout, Telemetry: s.Telemetry,
+	})
+	if err := w.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	watch, stopWatch := context.WithCancel(context.Background())
+	go host.WatchCache(watch, cacheBytes, resources.Telemetry, resources.Logger)
+	return &localWorker{worker: w, catalogue: catalogue, closeLog: closeLog, stopWatch: stopWatch}, nil
+}
+
+func (w *localWorker) stop() {
+	w.stopWatch()
+	w.worker.Stop()
+	_ = w.catalogue.Close()
+	w.closeLog()
+}
+
+// WorkerLogPath is the log of a worker inside this process.
+func WorkerLogPath() string { return filepath.Join(stateDir, "worker.log") }
+
+// openWorkerLog gives the log of a worker inside this process, whose standard
+// error is for people. A log that cannot be written is no reason not to run.
+func openWorkerLog() (*slog.Logger, func()) {
+	const most = 10 << 20
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if info, err := os.Stat(WorkerLogPath()); err == nil && info.Size() > most {
+		flags |= os.O_TRUNC
+	}
+	err := localserver.OwnFolder(stateDir)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(WorkerLogPath(), flags, 0o600)
+	}
+	if err != nil {
+		return slog.New(slog.DiscardHandler), func() {}
+	}
+	_ = file.Chmod(0o600) // others could read it where it was there before
+	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: slog.LevelInfo})), func() { _ = file.Close() }
+}
+
+// Target is where the runs of a session start.
+func (s *Session) Target() start.Destination {
+	return start.Destination{Client: s.Client, TaskQueue: s.TaskQueue, Key: s.Key}
+}
+
+// Page is the web page, and the link that leads to it.
+type Page struct {
+	Server *ui.Server
+	Link   string
+	Stop   func() // of one that was started beside something else
+}

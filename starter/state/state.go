@@ -1,0 +1,257 @@
+// Package state has the commands that show and change the state that steps keep between runs.
+package state
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/session"
+)
+
+// NewStateCommand is the command state.
+func NewStateCommand(a *cli.App) *cobra.Command {
+	return cli.NewGroup("state", "states", newStateListCommand(a), oneStateCommand(a, "show", showState), newStateSetCommand(a), newStateResetCommand(a),
+		oneStateCommand(a, "history", showChanges))
+}
+
+// stateOptions is the command line that the state commands share.
+type stateOptions struct {
+	server   session.ServerFlags
+	local    session.LocalFlags
+	workload load.WorkloadFlags
+	state    string
+	elements []string
+	output   string
+}
+
+// add adds the flags; one says that the command is about one state.
+func (o *stateOptions) add(command *cobra.Command, one bool) {
+	o.workload.Add(command)
+	if one {
+		command.Flags().StringVar(&o.state, "state", "", "name of the state, for a step in a loop")
+		command.Flags().StringArrayVar(&o.elements, "element", nil, "element of the loop whose state is meant, typed as in YAML; for nested loops repeat the flag, the outer loop first")
+	}
+	o.server.Add(command)
+	o.local.Add(command)
+	cli.OutputFlag(command, &o.output)
+}
+
+// keptStep is a step that keeps a state, and where.
+type keptStep struct {
+	name string // of a playbook within a step, STEP/INNER
+	step *playbook.Step
+	at   call.StateAt
+	kept playbook.KeptState
+	// loops is how many elements its state may be named by.
+	loops int
+}
+
+// named reports whether the states are groups of their own in Temporal, of which no name is given.
+func (k keptStep) named() bool { return k.at.Place == nil && k.at.Group == "" }
+
+// keptBy names who keeps the state.
+func (k keptStep) keptBy() string {
+	if k.at.Place == nil {
+		return "temporal"
+	}
+	return k.at.Place.Tool
+}
+
+// keptSteps are the steps of a playbook that keep states, or the one that is named.
+func keptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
+	workload, err := o.workload.Read()
+	if err != nil {
+		return nil, err
+	}
+	checked, err := load.CheckValid(a, name, workload)
+	if err != nil {
+		return nil, err
+	}
+	book := checked.Book
+	if err := load.CheckRead(a, book, workload, false); err != nil {
+		return nil, err
+	}
+	o.local.Playbooks = cmp.Or(o.local.Playbooks, load.FolderOf(name))
+	known := book.FullRefreshable()
+	switch {
+	case len(known) == 0:
+		return nil, cli.UsageError("no step of playbook %s has incremental, so there is no state", book.Name)
+	case step != "" && !slices.Contains(known, step):
+		return nil, cli.UsageError("playbook %[2]s has no step %[1]q with a state; steps with a state: %[3]s", step, book.Name, strings.Join(known, ", "))
+	}
+	elements := make([]expression.Value, 0, len(o.elements))
+	for _, text := range o.elements {
+		value, err := load.ParseSetValue(text)
+		if err != nil {
+			return nil, cli.UsageError("--element: %w", err)
+		}
+		elements = append(elements, expression.Of(value))
+	}
+	return keptStepsOf(a, book, workload, step, elements)
+}
+
+func keptStepsOf(a *cli.App, book *playbook.Playbook, workload map[string]any, only string, elements []expression.Value) ([]keptStep, error) {
+	var all []keptStep
+	for _, kept := range book.KeptStates() {
+		if only != "" && kept.Step != only {
+			continue
+		}
+		at, step, loops, err := stateAt(book, workload, kept.Step, elements)
+		switch {
+		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
+			a.Notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
+			continue
+		case err != nil:
+			return nil, cli.UsageError("the name of the state of step %q is not known: %w; pass the missing values with --set or --element", kept.Step, err)
+		}
+		all = append(all, keptStep{name: kept.Step, step: step, at: at, kept: kept, loops: loops})
+	}
+	return all, nil
+}
+
+// stateAt is where a step keeps its state, also one that is in a playbook within a step. elements are those of the loops that lead
+// to it, the outer first; loops is how many of them there are.
+func stateAt(
+	book *playbook.Playbook, workload map[string]any, name string, elements []expression.Value,
+) (at call.StateAt, of *playbook.Step, loops int, err error) {
+	values, err := expression.Canonical(load.Merged(book.Workload, workload))
+	if err != nil {
+		return call.StateAt{}, nil, 0, fmt.Errorf("the workload: %w", err)
+	}
+	task := call.Task{
+		Run: interpreter.RunInfo{Playbook: book.Name},
+		Data: interpreter.Data{
+			Workload: expression.Of(values), Vars: expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
+		},
+	}
+	outer, inner, isWithin := strings.Cut(name, "/")
+	step := book.Step(outer)
+	var element *expression.Value
+	if step.Loop != nil {
+		loops = 1
+		if len(elements) > 0 {
+			element, elements = &elements[0], elements[1:]
+		}
+	}
+	if !isWithin {
+		at, err = task.StateAt(book, step, element, time.Now())
+		return at, step, loops, err
+	}
+	given, err := task.WorkloadWithin(book, step, element, time.Now())
+	if err != nil {
+		return call.StateAt{}, nil, 0, err
+	}
+	at, of, further, err := stateAt(step.Action.Inline, given, inner, elements)
+	return at, of, loops + further, err
+}
+
+// oneState is the one state that the command line means.
+func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) {
+	all, err := keptSteps(a, name, step, o)
+	if err != nil {
+		return keptStep{}, err
+	}
+	if len(all) > 1 {
+		names := lists.Map(all, func(one keptStep) string { return one.name })
+		return keptStep{}, cli.UsageError("several steps keep a state: %s; name one after FILE", strings.Join(names, ", "))
+	}
+	one := all[0]
+	switch {
+	case len(o.elements) > 0 && o.state != "" && one.at.Name != "":
+		return one, cli.UsageError("--element and --state exclude each other")
+	case len(o.elements) > 0 && (one.loops == 0 || !one.at.Each && !strings.Contains(one.name, "/")):
+		return one, cli.UsageError("--element: step %q has a single state, %s", one.name, one.at.Name)
+	case len(o.elements) > one.loops:
+		return one, cli.UsageError("--element: step %q is in %s, so it has no state for more elements", one.name, terminal.Count(one.loops, "loop"))
+	case one.at.Name != "" && o.state != "" && o.state != one.at.Name:
+		return one, cli.UsageError("--state: the state of step %q is %s", one.name, one.at.Name)
+	case one.at.Name == "" && o.state == "":
+		return one, cli.UsageError("each element of step %q has its own state, %s; name one with --element or --state", one.name, one.kept.Name)
+	case one.at.Name == "" && !strings.HasPrefix(o.state, one.at.Prefix):
+		return one, cli.UsageError("--state: names of states of step %q begin with %s", one.name, one.at.Prefix)
+	}
+	if one.at.Name == "" {
+		one.at.Name = o.state
+		if one.at.Place == nil && one.at.Group == "" {
+			one.at.Group = o.state
+		}
+	}
+	return one, nil
+}
+
+// withStates has a command work with a server that has a worker: for states in databases one
+// that it brings up, where there is none.
+func withStates(a *cli.App, o *stateOptions, of []keptStep, work func(context.Context, *session.Session) error) error {
+	inTables := !slices.ContainsFunc(of, func(one keptStep) bool { return one.at.Place == nil })
+	return session.WithWorker(a, &o.server, &o.local, inTables, "states are read by one", work)
+}
+
+// stateCommand has a worker do what a command wants of a step's state.
+func stateCommand(ctx context.Context, s *session.Session, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
+	command.Place, command.Group = of.at.Place, of.at.Group
+	if of.named() {
+		return interpreter.StateAnswer{}, cli.UsageError("Temporal keeps each state of step %q separately; show one by --element or --state", of.name)
+	}
+	return onStates(ctx, s, fmt.Sprintf("the state of step %q", of.name), command)
+}
+
+// onStates has a worker carry out a command. what names the states in errors.
+func onStates(ctx context.Context, s *session.Session, what string, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
+	return session.OnWorker[interpreter.StateAnswer](ctx, s, "reprise-state-command/"+uuid.NewString(), interpreter.StateCommandWorkflow, what, command)
+}
+
+// foundStates are states of a step, as a worker finds them.
+type foundStates struct {
+	states []incremental.State
+	more   bool // than these
+	// holders are the runs whose visits of the step hold its states, and heldSince is when the first got its turn; nil where that is not known.
+	holders   []string
+	heldSince time.Time
+}
+
+// states are those that a step keeps, or the one of that name.
+func states(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
+	prefix := of.at.Prefix
+	if of.at.Name != "" {
+		prefix = of.at.Name
+	}
+	list := interpreter.StateCommand{Prefix: prefix, Queue: queue.Name{Key: of.at.Key, State: true}.ID()}
+	var answer interpreter.StateAnswer
+	if of.named() {
+		answer, err = onStates(ctx, s, fmt.Sprintf("the states of step %q", of.name), list)
+	} else {
+		answer, err = stateCommand(ctx, s, of, list)
+	}
+	if answer.HoldersUnknown == "" {
+		found.holders, found.heldSince = append([]string{}, answer.Holders...), answer.HeldSince
+	}
+	found.states = slices.DeleteFunc(answer.States, func(state incremental.State) bool { return of.at.Name != "" && state.Name != of.at.Name })
+	found.more = answer.More && of.at.Name == ""
+	return found, err
+}
+
+// state is the state of that name among those that are found, nil where no run has kept it yet.
+func state(ctx context.Context, s *session.Session, of keptStep) (found foundStates, state *incremental.State, err error) {
+	found, err = states(ctx, s, of)
+	if err != nil || len(found.states) == 0 {
+		return found, nil, err
+	}
+	return found, &found.states[0], nil
+}

@@ -1,0 +1,128 @@
+// Package wording says times, schedules and cursors in words.
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// InZone is a time for eyes in a time zone, UTC where this machine does not know it.
+func InZone(at time.Time, zone string) string {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		location = time.UTC
+	}
+	return at.In(location).Format("2006-01-02 15:04:05 MST")
+}
+
+// ShortTime is a duration without units that are 0; "" for none.
+func ShortTime(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return playbook.DurationText(d)
+}
+
+// TimesInWords says when a schedule runs, without its zone.
+func TimesInWords(times *playbook.Schedule) string {
+	var parts []string
+	if times.Every > 0 {
+		text := "every " + ShortTime(times.Every)
+		if times.Offset > 0 {
+			text += " at +" + ShortTime(times.Offset)
+		}
+		parts = append(parts, text)
+	}
+	parts = append(parts, lists.Map(times.Cron, cronInWords)...)
+	return cmp.Or(strings.Join(parts, ", "), "never")
+}
+
+var (
+	aNumber  = regexp.MustCompile(`^\d+$`)
+	eachStep = regexp.MustCompile(`^\*/(\d+)$`)
+	someDays = regexp.MustCompile(`^[0-9a-z,-]+$`)
+)
+
+var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+// cronInWords says the common lines of cron in words, and the others as they are.
+func cronInWords(line string) string {
+	fields := strings.Fields(strings.ToLower(line))
+	words := ""
+	switch {
+	case len(fields) == 1:
+		words = strings.TrimPrefix(fields[0], "@")
+	case len(fields) == 5 && fields[3] == "*":
+		words = cronLine{minute: fields[0], hour: fields[1], day: fields[2], weekday: fields[4]}.words()
+	}
+	return cmp.Or(words, "cron "+line)
+}
+
+// cronLine is a line of cron for every month.
+type cronLine struct{ minute, hour, day, weekday string }
+
+// words are "" for a line that is not a common one.
+func (c cronLine) words() string {
+	days := c.days()
+	switch {
+	case days == "daily" && c.hour == "*":
+		return c.withinHour()
+	case days != "" && aNumber.MatchString(c.minute) && aNumber.MatchString(c.hour):
+		return days + " at " + clockText(c.hour, c.minute)
+	}
+	return ""
+}
+
+// days are the days that it names.
+func (c cronLine) days() string {
+	switch {
+	case c.day == "*" && c.weekday == "*":
+		return "daily"
+	case c.day == "*" && someDays.MatchString(c.weekday):
+		return namedDays(c.weekday)
+	case c.weekday == "*" && aNumber.MatchString(c.day):
+		return "monthly on day " + c.day
+	}
+	return ""
+}
+
+// withinHour are the minutes of every hour that it names.
+func (c cronLine) withinHour() string {
+	if c.minute == "*" {
+		return "every minute"
+	}
+	if step := eachStep.FindStringSubmatch(c.minute); step != nil {
+		if n, err := strconv.Atoi(step[1]); err == nil && n > 0 && 60%n == 0 {
+			return "every " + terminal.Count(n, "minute")
+		}
+		return "" // it begins anew with each hour
+	}
+	if aNumber.MatchString(c.minute) {
+		return fmt.Sprintf("hourly at :%02s", c.minute)
+	}
+	return ""
+}
+
+func clockText(hour, minute string) string {
+	h, _ := strconv.Atoi(hour) // digits
+	m, _ := strconv.Atoi(minute)
+	return fmt.Sprintf("%02d:%02d", h, m)
+}
+
+// namedDays names the days of the week that numbers stand for.
+func namedDays(field string) string {
+	return regexp.MustCompile(`\d`).ReplaceAllStringFunc(field, func(digit string) string {
+		if n := int(digit[0] - '0'); n < len(weekdays) {
+			return weekdays[n]
+		}
+		return digit
+	})
+}
