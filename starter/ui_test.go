@@ -99,7 +99,18 @@ workload: {name: world}
 workflow: [{step: greet, vars: {text: "Hello, {{ name }}!"}}]
 output: "{{ vars.text }}"
 `), 0o600))
+	name := "days-" + strings.ToLower(d.queue)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "days.yaml"), []byte(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: `+name+`}
+partitions: {every: day, start: 2024-01-01, end: 2024-01-04}
+workflow: [{step: greet, vars: {day: "{{ partition.key }}"}}]
+`), 0o600))
 	p := d.openPages("--playbooks", folder)
+	missing := p.press("/playbooks/days", "/playbooks/days/backfill", url.Values{"reason": {"catching up"}})
+	require.True(t, strings.HasPrefix(missing, name+".backfill"), missing)
+	require.Equal(t, interpreter.Completed, d.ends(missing).Status)
+	require.Contains(t, p.read(p.http.Get(p.base+"/playbooks/days")), "3 partitions, 3 done")
 	first := d.start(`
   - step: fetch
     tool: http

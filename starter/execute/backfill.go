@@ -9,14 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/backfill"
 	"reprise/internal/program/start"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/playbook/check"
-	"reprise/interpreter/source"
 	"reprise/starter/cli"
 	"reprise/starter/launch"
 	"reprise/starter/load"
@@ -33,11 +30,8 @@ type PartitionsOptions struct {
 	dryRun      bool
 }
 
-// How many runs a backfill has at a time.
-const (
-	DefaultBackfillConcurrency = 4
-	mostBackfillConcurrency    = 500
-)
+// mostBackfillConcurrency is how many runs a backfill may have at a time.
+const mostBackfillConcurrency = 500
 
 // NewBackfillCommand is the command backfill.
 func NewBackfillCommand(a *cli.App) *cobra.Command {
@@ -52,7 +46,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.from, "from", "", "the first partition: its key, or a time in it")
 	flags.StringVar(&options.to, "to", "", "the last partition: its key, or a time in it")
 	flags.StringVar(&options.only, "only", backfill.OnlyMissing, "which partitions: missing, failed, stale or all")
-	flags.IntVar(&options.Concurrency, "max-concurrency", DefaultBackfillConcurrency, "how many partitions run at a time, 1 to 500")
+	flags.IntVar(&options.Concurrency, "max-concurrency", launch.DefaultBackfillConcurrency, "how many partitions run at a time, 1 to 500")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "list the partitions that would run, and start nothing")
 	options.Run.Workload.Add(command)
 	options.Run.Server.Add(command)
@@ -117,7 +111,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	}
 	options.Run.Local.Playbooks = cmp.Or(options.Run.Local.Playbooks, load.FolderOf(name))
 	return runWith(a, &options.Run, func(ctx context.Context, s *session.Session) (start.Plan, error) {
-		matrix, err := matrix(ctx, s, of.Book, now)
+		matrix, err := launch.Matrix(ctx, s, of.Book, now)
 		if err != nil {
 			return start.Plan{}, err
 		}
@@ -127,28 +121,13 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 			return start.Plan{}, reportSelected(a, matrix, keys, options)
 		}
 		claim := matrix.Claim(keys)
-		if err := checkClaim(ctx, s, matrix, claim); err != nil {
+		if err := launch.CheckClaim(ctx, s, matrix, claim); err != nil {
 			return start.Plan{}, err
 		}
 		plan, err := BackfillPlan(a, of, keys, workload, options)
 		plan.Input.Claim = &claim
 		return plan, err
 	})
-}
-
-// checkClaim refuses a backfill while another one is open that is to run some of its partitions. One
-// that has begun meanwhile is found by the run itself.
-func checkClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
-	id, keys, err := matrix.Open(ctx, s.Client, claim)
-	if err != nil || id == "" {
-		return err
-	}
-	shared := keys[0]
-	if len(keys) > 1 {
-		shared = fmt.Sprintf("%d of these partitions, %s to %s", len(keys), keys[0], keys[len(keys)-1])
-	}
-	return fmt.Errorf("the backfill %s of %s has not ended and runs %s; nothing was started. Run others with --from and --to, "+
-		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
 }
 
 // between are the indexes of the first and the last partition that are meant.
@@ -187,18 +166,6 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 		return found, err
 	}
 	return of.Holding(at)
-}
-
-// matrix reads what became of the partitions of a playbook.
-func matrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
-	if err := s.NeedsWorker(ctx, "what is done is read by one"); err != nil {
-		return nil, err
-	}
-	matrix, err := backfill.Read(ctx, s.Client, book, now)
-	if err != nil && ctx.Err() != nil {
-		return nil, start.ErrInterrupted
-	}
-	return matrix, err
 }
 
 // selected is what --dry-run prints as JSON, and a backfill that has nothing to do.
@@ -252,28 +219,15 @@ func notDone(only string) string {
 
 // BackfillPlan is the run that runs partitions.
 func BackfillPlan(a *cli.App, of load.Checked, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
-	text := backfill.Source(of.Book, of.File.Name, options.Concurrency)
-	file := source.NewFile(backfill.FileName(of.File.Name), text)
-	files := check.NewFiles(func(name string) ([]byte, error) {
-		if name == backfill.CalledName(of.File.Name) {
-			return of.File.Bytes(), nil
-		}
-		return load.ReadCalled(a, name)
-	})
-	book, found := check.Validate(file, activities.Default(), check.Options{Zone: cli.KnownZone, Files: files, Now: time.Now()})
-	if found.HasErrors() {
-		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", of.File.Name, found.Errors())
-	}
-	made := load.Checked{File: file, Book: book, Files: files.Texts()}
-	plan, err := launch.NewPlan(made, backfill.Workload(keys, workload), options.Run.WorkflowID, options.Run.Local.Playbooks)
-	if err != nil {
-		return plan, err
-	}
-	plan.Fairness = options.Run.Fairness.Settings()
-	if len(keys) > 0 {
+	plan, err := launch.Backfill{
+		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,
+		Concurrency: options.Concurrency, Fairness: options.Run.Fairness.Settings(),
+		Called: func(name string) ([]byte, error) { return load.ReadCalled(a, name) },
+	}.Plan()
+	if err == nil && len(keys) > 0 {
 		a.Notef("%s of %s", terminal.Count(len(keys), "partition"), of.Book.Name)
 	}
-	return plan, nil
+	return plan, err
 }
 
 func newBackfillStatusCommand(a *cli.App) *cobra.Command {
@@ -300,7 +254,7 @@ func backfillStatus(a *cli.App, name string, options *PartitionsOptions) error {
 		return err
 	}
 	return session.WithServer(a, &options.Run.Server, func(ctx context.Context, s *session.Session) error {
-		matrix, err := matrix(ctx, s, of.Book, now)
+		matrix, err := launch.Matrix(ctx, s, of.Book, now)
 		if err != nil {
 			return err
 		}

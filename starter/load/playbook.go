@@ -59,13 +59,16 @@ func CheckValid(a *cli.App, name string, workload map[string]any) (Checked, erro
 }
 
 // CalledIn reads playbooks that others of a folder run by path. Those that are run by name are the workers'.
-func CalledIn(folder string) *check.Files {
-	return check.NewFiles(func(name string) ([]byte, error) {
+func CalledIn(folder string) *check.Files { return check.NewFiles(ReadIn(folder)) }
+
+// ReadIn reads such playbooks, without keeping them.
+func ReadIn(folder string) func(name string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
 		if strings.HasPrefix(name, playbook.NamedScheme) {
 			return nil, check.ErrElsewhere
 		}
 		return bookshelf.ReadFile(folder, name)
-	})
+	}
 }
 
 // ExampleScheme names a playbook that comes with the starter: example:hello.yaml.

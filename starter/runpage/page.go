@@ -235,6 +235,9 @@ func library(a *cli.App, s *session.Session, folder string) *ui.Library {
 		Start: func(ctx context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 			return startBook(ctx, a, *s, folder, name, workload, said)
 		},
+		Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
+			return backfillBook(ctx, a, *s, folder, name, said)
+		},
 	}
 }
 
@@ -270,6 +273,23 @@ func startBook(ctx context.Context, a *cli.App, s session.Session, folder, name 
 		return "", errors.New(wrong[0].Message)
 	}
 	plan, err := launch.NewPlan(read, workload, "", folder)
+	if err != nil {
+		return "", err
+	}
+	plan.Details += "\n" + "Started" + attribution(said)
+	return startFor(ctx, a, &s, plan, said)
+}
+
+// backfillBook starts a run for the partitions of a playbook of a folder that are missing.
+func backfillBook(ctx context.Context, a *cli.App, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
+	read, err := readBook(folder, name, nil)
+	if err != nil {
+		return "", err
+	}
+	if wrong := read.Found.Errors(); len(wrong) > 0 {
+		return "", errors.New(wrong[0].Message)
+	}
+	plan, err := launch.MissingPlan(ctx, &s, read, folder)
 	if err != nil {
 		return "", err
 	}

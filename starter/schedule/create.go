@@ -153,7 +153,7 @@ func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.
 	if err := cmp.Or(run.Fairness.Check(), load.CheckRead(a, of.Book, workload, of.Book.Strict)); err != nil {
 		return start.Plan{}, err
 	}
-	options := &execute.PartitionsOptions{Run: *run, Concurrency: execute.DefaultBackfillConcurrency}
+	options := &execute.PartitionsOptions{Run: *run, Concurrency: launch.DefaultBackfillConcurrency}
 	options.Run.Local.Playbooks = cmp.Or(run.Local.Playbooks, load.FolderOf(file))
 	plan, err := execute.BackfillPlan(a, of, nil, workload, options)
 	plan.Input.Missing, plan.Input.Strict, plan.Schedule = true, run.Strict, of.Book.Schedule

@@ -219,8 +219,11 @@ func pathOf(file string) string {
 	return path.Base(strings.ReplaceAll(name, `\`, "/"))
 }
 
+// Suffix is what the name of the playbook of a backfill has behind that of the playbook that it runs.
+const Suffix = ".backfill"
+
 // Name is the name of the playbook of a backfill.
-func Name(book *playbook.Playbook) string { return book.Name + ".backfill" }
+func Name(book *playbook.Playbook) string { return book.Name + Suffix }
 
 // Source is the playbook of a backfill: a loop whose elements are keys, and whose step runs the
 // playbook. Its workload are keys, and given, which is the workload of each run. A partition that

@@ -23,18 +23,11 @@ const (
 func (m *Matrix) Text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", m.Playbook, m.Tally())
-	label := ""
-	for i, row := range m.Rows {
-		if of, indent := m.line(i, row); i == 0 || of != label {
-			if i > 0 {
-				text.WriteString("\n")
-			}
-			label = of
-			fmt.Fprintf(&text, "%-*s  %s", m.width(), terminal.Cell(of, labelWidth), strings.Repeat(" ", indent))
+	for _, line := range m.Lines() {
+		fmt.Fprintf(&text, "%-*s  %s", m.width(), terminal.Cell(line.Label, labelWidth), strings.Repeat(" ", line.Indent))
+		for _, row := range line.Rows {
+			text.WriteString(signs[row.Status])
 		}
-		text.WriteString(signs[row.Status])
-	}
-	if len(m.Rows) > 0 {
 		text.WriteString("\n")
 	}
 	var legend []string
@@ -49,6 +42,44 @@ func (m *Matrix) Text() string {
 	m.name(&text, partition.Failed)
 	m.name(&text, partition.Running)
 	return text.String()
+}
+
+// CalendarLine is a line of the calendar: a day, month, year or decade of partitions.
+type CalendarLine struct {
+	Label string
+	// Indent is how many partitions the line lacks at its beginning.
+	Indent int
+	Rows   []Row
+}
+
+// Lines are the calendar, the earliest first.
+func (m *Matrix) Lines() (lines []CalendarLine) {
+	for i, row := range m.Rows {
+		label, indent := m.line(i, row)
+		if last := len(lines) - 1; last < 0 || lines[last].Label != label {
+			lines = append(lines, CalendarLine{Label: label, Indent: indent})
+		}
+		last := &lines[len(lines)-1]
+		last.Rows = append(last.Rows, row)
+	}
+	return lines
+}
+
+// Columns is how many partitions a line of the calendar has at most.
+func (m *Matrix) Columns() int {
+	switch m.unit {
+	case partition.Hour:
+		return 25 // a day on which clocks are set back
+	case partition.Day:
+		return 31
+	case partition.Week:
+		return 53
+	case partition.Month:
+		return 12
+	case partition.Year:
+		return 10
+	}
+	return chunk
 }
 
 // Tally counts the partitions by their status.

@@ -27,6 +27,8 @@ type Library struct {
 	Read func(name string) (Book, error)
 	// Start starts a run of one, with values over its workload, and gives its ID.
 	Start func(ctx context.Context, name string, workload map[string]any, said ChangedBy) (string, error)
+	// Backfill starts a run for the partitions of one that are missing, and gives its ID. Nil leaves the button out.
+	Backfill func(ctx context.Context, name string, said ChangedBy) (string, error)
 }
 
 // Book is a playbook of a folder.
@@ -107,6 +109,8 @@ type bookView struct {
 	Bars                    *barsView // nil for fewer than two runs
 	Rows                    *rowsView // of the run RowsOf, nil where none has said it
 	RowsOf                  string
+	Fresh                   *freshness // nil where no run has completed lately
+	Partitions              *calendar  // nil for a playbook without
 }
 
 func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -132,9 +136,11 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		}
 		shown.Bars = newBars(listed.Runs, v.frame.At)
 		shown.Rows, shown.RowsOf = s.lastRows(r.Context(), listed.Runs, v.frame.At)
+		shown.Fresh = s.freshOf(r.Context(), book.Playbook, listed.Runs, v.frame.At)
+		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, v.person, v.frame.At)
 		for _, run := range listed.Runs[:min(len(listed.Runs), lastRuns)] {
 			shown.Runs = append(shown.Runs, runRow{
-				Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, v.frame.At),
+				Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, v.frame.At), Rows: newRowsCell(run.Rows),
 			})
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/interpreter"
 )
 
@@ -18,6 +20,11 @@ type relation struct {
 
 // ofChild is the workflow ID of a run that a step, or an iteration of one, of another run has started.
 var ofChild = regexp.MustCompile(`^(.+)/([^/]+)#\d+(?:/(\d+))?!\d+$`)
+
+// runsOfStep is the list of the runs that a step of a run has started.
+func runsOfStep(id, step string) string {
+	return "/?" + url.Values{"q": {id + "/" + step + "#"}}.Encode()
+}
 
 // relations are the ways from a run to others, to its schedule and to its playbook.
 func (s *Server) relations(ctx context.Context, status *runs.Status) []relation {
@@ -32,6 +39,7 @@ func (s *Server) relations(ctx context.Context, status *runs.Status) []relation 
 			step += ", iteration " + parent[3]
 		}
 		toRun(step+", of", parent[1], "")
+		all = append(all, relation{Word: "Other runs of the step", Name: parent[2], Path: runsOfStep(parent[1], parent[2])})
 	}
 	for _, parent := range status.HeldByParents {
 		toRun("Held by", parent.Run, "")
@@ -64,8 +72,12 @@ func (s *Server) relations(ctx context.Context, status *runs.Status) []relation 
 	}
 	if run.Playbook != "" {
 		all = append(all, relation{Word: "Other runs of", Name: run.Playbook, Path: "/?" + url.Values{"playbook": {run.Playbook}}.Encode()})
-		if s.Library != nil && s.Library.Has(run.Playbook) {
-			all = append(all, relation{Word: "Playbook", Name: run.Playbook, Path: bookPath(run.Playbook)})
+		if of, isBackfill := strings.CutSuffix(run.Playbook, backfill.Suffix); s.Library != nil && s.Library.Has(of) {
+			word := "Playbook"
+			if isBackfill {
+				word = "Backfill of"
+			}
+			all = append(all, relation{Word: word, Name: of, Path: bookPath(of)})
 		}
 	}
 	return all

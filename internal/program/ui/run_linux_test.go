@@ -109,6 +109,13 @@ func TestWaysBetweenRuns(t *testing.T) {
 	require.NotNil(t, child)
 	_, body, _ = w.get(child[1])
 	require.Contains(t, body, `Started by step below, of</span> <a href="/runs/`+id+`"`)
+	siblings := regexp.MustCompile(`Other runs of the step</span> <a href="([^"]+)"`).FindStringSubmatch(body)
+	require.NotNil(t, siblings)
+	_, body, _ = w.get("/runs/" + id + "/steps/below")
+	require.Contains(t, body, `<a href="`+siblings[1]+`">All runs that this step has started</a>`)
+	w.shows(strings.ReplaceAll(siblings[1], "&amp;", "&"), `href="`+child[1]+`"`)
+	_, body, _ = w.get("/runs/" + id + "/events")
+	require.Contains(t, body, `run <a href="`+child[1]+`"`)
 	_, body, _ = w.get("/runs/" + id)
 	require.Contains(t, body, `Other runs of</span> <a href="/?playbook=parent"`)
 }

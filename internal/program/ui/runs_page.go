@@ -77,6 +77,7 @@ type runRow struct {
 	Progress *progress
 	Started  string
 	Took     string
+	Rows     rowsCell
 	Next     []link // what to do, of a run that needs somebody
 }
 
@@ -152,6 +153,7 @@ func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Fou
 // filter reads the filters.
 func (v *runsView) filter(now time.Time, zone *time.Location) (runs.Filter, error) {
 	filter := runs.Filter{Search: v.Search, Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
+	filter.Children = strings.Contains(v.Search, "/") // as of one that a step has started
 	today, yesterday := midnights(now, zone)
 	switch v.Ended {
 	case "":
@@ -241,7 +243,7 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, cal
 		end := cmp.Or(run.EndedAt, now)
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
-			Now: listedNow(run, now), Late: lateText(run, now),
+			Now: listedNow(run, now), Late: lateText(run, now), Rows: newRowsCell(run.Rows),
 		}
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())

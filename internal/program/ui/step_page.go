@@ -11,6 +11,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // iterationsPerPage is how many iterations a page lists.
@@ -31,6 +32,7 @@ type stepView struct {
 	Next       string
 	Notes      []string
 	Actions    []action
+	Runs       string // list of the runs that the step has started, "" for a step that starts none
 }
 
 // iterationRow is an iteration.
@@ -77,6 +79,9 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		all = append(all, shown.iterations(visit, status)...)
 	}
 	shown.cut(all, r.URL.Query())
+	if book, err := s.Runs.Playbook(r.Context(), found); err == nil && startsRuns(book, name) {
+		shown.Runs = runsOfStep(found.WorkflowID, name)
+	}
 	canAgain := found.Ended() && found.Origin == "" && s.Reprocess != nil && v.person.Operator
 	for i := range shown.Iterations {
 		row := &shown.Iterations[i]
@@ -91,6 +96,16 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+found.WorkflowID, "/", !found.Ended()
 	s.write(w, v, http.StatusOK, "step", shown)
 	return nil
+}
+
+// startsRuns reports whether a step of a playbook runs playbooks.
+func startsRuns(book *playbook.Playbook, name string) bool {
+	step := book.Step(name)
+	if step == nil || step.Action == nil {
+		return false
+	}
+	tool, _ := step.Action.ToolName()
+	return tool == playbook.PlaybookTool
 }
 
 // iterations are those of a visit that the filter takes.

@@ -339,6 +339,7 @@ type eventRow struct {
 	At       time.Time
 	Name     string
 	Text     string
+	Child    string // workflow ID of the run that the attempt is, "" for others
 	IsFailed bool
 }
 
@@ -374,7 +375,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) er
 			shown.More = true
 			return errEnough
 		}
-		row := eventRow{At: event.At, Name: event.Event, Text: render.Event(event), IsFailed: event.Error != nil}
+		row := eventRow{At: event.At, Name: event.Event, Text: render.Event(event), Child: event.Child, IsFailed: event.Error != nil}
 		if id := eventID(event); event.Kind().Of == runs.OfAttempt && !ids[id] {
 			row.ID, ids[id] = id, true
 		}

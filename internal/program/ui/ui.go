@@ -121,6 +121,7 @@ func New(options Options) *Server {
 		s.mux.Handle("GET /playbooks", s.page(s.playbooksPage))
 		s.mux.Handle("GET /playbooks/{name}", s.page(s.playbookPage))
 		s.mux.Handle("POST /playbooks/{name}", s.page(s.startRun))
+		s.mux.Handle("POST /playbooks/{name}/backfill", s.page(s.runMissing))
 	}
 	s.mux.Handle("/", s.page(func(http.ResponseWriter, *http.Request, *visit) error {
 		return &pageError{http.StatusNotFound, "There is no such page."}

@@ -119,14 +119,15 @@ type world struct {
 	env   *testenv.Env
 	queue string
 	url   string
-	calls *atomic.Int64 // to Temporal, of the pages
-	pages *http.Client  // signed in
+	calls *atomic.Int64     // to Temporal, of the pages
+	pages *http.Client      // signed in
+	books map[string]string // further playbooks of the folder, by their names
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	env := testenv.Temporal(t)
-	w := &world{t: t, env: env, queue: env.NewTaskQueue(), calls: &atomic.Int64{}}
+	w := &world{t: t, env: env, queue: env.NewTaskQueue(), calls: &atomic.Int64{}, books: map[string]string{}}
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: t.TempDir()})
 	working := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
 	require.NoError(t, working.Start())
@@ -165,8 +166,12 @@ func newWorld(t *testing.T) *world {
 		},
 		Library: &ui.Library{
 			Names: func() []string { return []string{"asks", "broken"} },
-			Has:   func(name string) bool { return name == "asks" || name == "broken" },
+			Has:   func(name string) bool { return name == "asks" || name == "broken" || w.books[name] != "" },
 			Read: func(name string) (ui.Book, error) {
+				if text := w.books[name]; text != "" {
+					book, err := interpreter.Load("days.yaml", text)
+					return ui.Book{Playbook: book}, err
+				}
 				if name == "broken" {
 					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))
 					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
@@ -177,6 +182,10 @@ func newWorld(t *testing.T) *world {
 			Start: func(_ context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 				require.Equal(t, "ada@host", said.By)
 				return w.start("started/"+name+w.queue, inputs, workload), nil
+			},
+			Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
+				require.Equal(t, ui.ChangedBy{By: "ada@host", Reason: "catching up"}, said)
+				return w.backfills(ctx, w.books[name])
 			},
 		},
 	})
@@ -204,14 +213,20 @@ func (w *world) start(id, source string, workload map[string]any) string {
 	w.t.Helper()
 	book, err := interpreter.Load("book.yaml", source)
 	require.NoError(w.t, err)
-	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, protocol.SearchAttributes())
-	require.NoError(w.t, err)
-	_, err = start.Run(w.t.Context(), start.Destination{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
+	return w.startPlan(start.Plan{
 		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Summary: book.Name, Expect: book.Expect,
 		Input: protocol.Input{Name: "book.yaml", Source: source, Workload: expression.Of(workload)},
-	}, known)
+	})
+}
+
+// startPlan starts a run as a plan says.
+func (w *world) startPlan(plan start.Plan) string {
+	w.t.Helper()
+	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, protocol.SearchAttributes())
 	require.NoError(w.t, err)
-	return id
+	_, err = start.Run(w.t.Context(), start.Destination{Client: w.env.Client(), TaskQueue: w.queue}, plan, known)
+	require.NoError(w.t, err)
+	return plan.WorkflowID
 }
 
 // get reads a page.

@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/activities"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/backfill"
+	"reprise/internal/program/start"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/source"
+	"reprise/starter/cli"
+	"reprise/starter/load"
+	"reprise/starter/session"
+)
+
+// DefaultBackfillConcurrency is how many runs a backfill has at a time.
+const DefaultBackfillConcurrency = 4
+
+// Backfill is a run that runs a playbook for partitions of it.
+type Backfill struct {
+	Of   load.Checked
+	Keys []string
+	// Workload is that of each run.
+	Workload    map[string]any
+	WorkflowID  string // "" for one made of the playbook's name
+	Folder      string // of the playbooks that are run by name
+	Concurrency int
+	Fairness    temporal.Priority
+	// Called reads the playbooks that the playbook runs by path.
+	Called func(name string) ([]byte, error)
+}
+
+// Plan is the start of the run.
+func (b Backfill) Plan() (start.Plan, error) {
+	text := backfill.Source(b.Of.Book, b.Of.File.Name, b.Concurrency)
+	file := source.NewFile(backfill.FileName(b.Of.File.Name), text)
+	files := check.NewFiles(func(name string) ([]byte, error) {
+		if name == backfill.CalledName(b.Of.File.Name) {
+			return b.Of.File.Bytes(), nil
+		}
+		return b.Called(name)
+	})
+	book, found := check.Validate(file, activities.Default(), check.Options{Zone: cli.KnownZone, Files: files, Now: time.Now()})
+	if found.HasErrors() {
+		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", b.Of.File.Name, found.Errors())
+	}
+	made := load.Checked{File: file, Book: book, Files: files.Texts()}
+	plan, err := NewPlan(made, backfill.Workload(b.Keys, b.Workload), b.WorkflowID, b.Folder)
+	plan.Fairness = b.Fairness
+	return plan, err
+}
+
+// MissingPlan is the start of a run for the partitions of a playbook of a folder that are missing.
+func MissingPlan(ctx context.Context, s *session.Session, of load.Checked, folder string) (start.Plan, error) {
+	if of.Book.Partitions == nil {
+		return start.Plan{}, errors.New("the playbook has no partitions")
+	}
+	matrix, err := Matrix(ctx, s, of.Book, time.Now())
+	if err != nil {
+		return start.Plan{}, err
+	}
+	keys := matrix.Select(backfill.OnlyMissing)
+	if len(keys) == 0 {
+		return start.Plan{}, errors.New("no partition is missing")
+	}
+	claim := matrix.Claim(keys)
+	if err := CheckClaim(ctx, s, matrix, claim); err != nil {
+		return start.Plan{}, err
+	}
+	plan, err := Backfill{
+		Of: of, Keys: keys, Folder: folder, Concurrency: DefaultBackfillConcurrency, Called: load.ReadIn(folder),
+		Fairness: temporal.Priority{PriorityKey: LastPriority},
+	}.Plan()
+	plan.Input.Claim = &claim
+	return plan, err
+}
+
+// CheckClaim refuses a backfill while another one is open that is to run some of its partitions. One
+// that has begun meanwhile is found by the run itself.
+func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
+	id, keys, err := matrix.Open(ctx, s.Client, claim)
+	if err != nil || id == "" {
+		return err
+	}
+	shared := keys[0]
+	if len(keys) > 1 {
+		shared = fmt.Sprintf("%d of these partitions, %s to %s", len(keys), keys[0], keys[len(keys)-1])
+	}
+	return fmt.Errorf("the backfill %s of %s has not ended and runs %s; nothing was started. Run others with --from and --to, "+
+		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
+}
+
+// Matrix reads what became of the partitions of a playbook.
+func Matrix(ctx context.Context, s *session.Session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
+	if err := s.NeedsWorker(ctx, "what is done is read by one"); err != nil {
+		return nil, err
+	}
+	matrix, err := backfill.Read(ctx, s.Client, book, now)
+	if err != nil && ctx.Err() != nil {
+		return nil, start.ErrInterrupted
+	}
+	return matrix, err
+}
