@@ -78,6 +78,8 @@ type State struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 	// LeftOut counts what the sinks so far did not write: discarded values and rows, and rejected rows.
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
+	// Excluded counts the rows that where left out of its pages.
+	Excluded int `json:"excluded,omitempty"`
 	// Rows counts what the call and its sinks did to data so far, nil for nothing.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Warnings gather for the result of the call. Once the call has a result, in Todo, they are there.
@@ -94,6 +96,7 @@ type lastAttempt struct {
 	Partial      bool                     `json:"partial,omitempty"` // see Outcome
 	Counts       bool                     `json:"counts,omitempty"`  // its worker counts rows
 	Warnings     []string                 `json:"warnings,omitempty"`
+	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that where left out
 }
 
 // New prepares a call. It renders nothing yet, so it cannot fail.

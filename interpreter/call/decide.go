@@ -126,7 +126,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 // Nothing of the answer stays but its meta.
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.read(), c.config.Policies[d.Policy-1]
-	scope := r.answerScope(r.policyScope(), policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
+	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
 	failure, err := c.config.answerFailure(d, scope, answer)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
@@ -219,7 +219,7 @@ func (c *Call) afterSuccess(d decided) {
 		c.end(c.read().results().repeated(d, "page %d is the same as the previous page", c.state.Successes))
 		return
 	}
-	if failure := c.state.addPage(&c.config, d); failure != nil {
+	if failure := c.state.addPage(&c.config, d, c.read().contributing(d.budget)); failure != nil {
 		c.fail(failure, d.now)
 		return
 	}

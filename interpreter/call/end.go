@@ -91,7 +91,7 @@ func (r reader) collectsAnswers() bool {
 		return false
 	}
 	collect := r.config.Policies.Then(number).Collect
-	return collect.Strategy == playbook.Append && collect.Path == ""
+	return collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves

@@ -7,7 +7,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
 	"reprise/interpreter/call/sink"
-	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
@@ -59,17 +58,14 @@ func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Tim
 
 // addPage collects the page of the last attempt, and reads the cursors of what it contributes. The failure is one
 // that ends the call; the page is not written then.
-func (s *State) addPage(config *Config, d decided) *interpreter.ErrorObject {
+func (s *State) addPage(config *Config, d decided, reading contributing) *interpreter.ErrorObject {
 	section := config.incremental()
-	var keep func(page any) any
-	if section != nil {
-		keep = func(page any) any {
-			kept := watermark.WithoutMissing(section, page)
-			s.Watermark = s.Watermark.LeftOut(page, kept)
-			return kept
-		}
+	reading.excluded = func(rows int) {
+		s.Last.Excluded += rows
+		s.Excluded += rows
 	}
-	contribution, err := s.Pages.Add(config.Policies, d.Decision, s.Last.Data, keep)
+	reading.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
+	contribution, err := s.Pages.Add(config.Policies, d.Decision, s.Last.Data, reading.reading())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.Where(), err)
 	}

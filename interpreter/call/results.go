@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
@@ -77,7 +76,11 @@ func (r results) lacks(result *interpreter.CallResult) {
 	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
 		return
 	}
-	if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
+	contribution := s.Last.Contribution.Data
+	if s.Last.Excluded > 0 { // it has rows, of which none may be left
+		contribution = true
+	}
+	if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, contribution); lacks != "" {
 		result.Meta.Truncated, result.Status = true, interpreter.Partial
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
@@ -103,7 +106,16 @@ func (r results) data(d decided) (any, error) {
 	if data, collects := r.state.Pages.Result(r.config.Policies); collects {
 		return data, nil
 	}
-	return watermark.WithoutMissing(r.config.incremental(), r.state.Last.Data.Data), nil
+	return r.lastPage(d)
+}
+
+// lastPage is what the last page contributes.
+func (r results) lastPage(d decided) (any, error) {
+	if contribution := r.state.Last.Contribution.Data; contribution != nil {
+		return contribution, nil
+	}
+	reading := contributing{config: r.config, scope: r.scope, budget: d.budget}.reading()
+	return reading.Whole(r.state.Last.Data.Data)
 }
 
 // complete says of a failure where in the call it happened.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -37,14 +36,13 @@ func (r reader) policyScope() *interpreter.Scope {
 
 // answerScope is the scope of a policy's conditions, and of its fail: the page at hand is among those that were
 // collected, as the policy adds it.
-func (r reader) answerScope(scope *interpreter.Scope, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
+func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
 	names := r.config.collectedNames()
 	named := slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(names...) })
 	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
 		return scope
 	}
-	keep := func(page any) any { return watermark.WithoutMissing(r.config.incremental(), page) }
-	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, keep)
+	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, r.contributing(budget).reading())
 	with := make(map[string]any, len(names))
 	for _, name := range names {
 		with[name] = collected
@@ -123,7 +121,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 	if c.scope == nil {
 		c.scope = c.policyScope()
 	}
-	result, err := node.Truth(c.answerScope(c.scope, policy, node), c.budget)
+	result, err := node.Truth(c.answerScope(c.scope, c.budget, policy, node), c.budget)
 	c.report(policy, node, word, result, err)
 	return result, inPolicy(policy, word, err)
 }

@@ -1,6 +1,8 @@
 package playbook
 
 import (
+	"strings"
+
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
@@ -37,6 +39,10 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
 	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without a tool only routes"}, asPart[Step](WordTool)),
 	accept(key{name: "loop", doc: "runs the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
+	accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` stands for each element, as in `data.items[*].node`"},
+		as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) })),
+	accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
+		asCondition(func(s *Step, n *Node) { s.Where = n })),
 	accept(key{name: "incremental", doc: "what the step remembers between runs, so that it reads only what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
 	accept(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })),
 	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
@@ -56,6 +62,27 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	accept(key{name: "rate_limit", doc: "how often the step may send requests; everyone who sends under the same key shares the limit"},
 		as(WordSection, func(d *decoder, w written, s *Step) { readStepRateLimit(d, w.node, s) }).of(rateLimitSection)),
 }))
+
+// readRowsPath reads a dotted path to the rows of a page.
+func readRowsPath(d *decoder, n *yaml.Node) *RowPath {
+	text, ok := d.name(n, "rows")
+	if !ok {
+		return nil
+	}
+	plain, isJSONPath := strings.CutPrefix(text, "$")
+	if plain = strings.TrimPrefix(plain, "."); isJSONPath {
+		if _, err := expression.ParsePattern(plain); err == nil {
+			d.Errorf(position(n), codePath, "%s is JSONPath; a path is dotted and starts at the page: write rows: %s", Shorten(text), plain)
+			return nil
+		}
+	}
+	keys, err := expression.ParsePattern(text)
+	if err != nil {
+		d.Errorf(position(n), codePath, "the path of rows is invalid: %s", err)
+		return nil
+	}
+	return &RowPath{Pos: position(n), Text: text, Keys: keys}
+}
 
 func (s *Step) action() *Action { return s.Action }
 

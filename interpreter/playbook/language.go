@@ -88,6 +88,9 @@ func asWritten(absent any) string {
 // where the answer is to be sent. Elsewhere the name is free.
 const CallbackWord = "callback"
 
+// RowWord is the row at hand where an expression is evaluated for each row.
+const RowWord = "row"
+
 // CallbackMembers are the members of CallbackWord.
 var CallbackMembers = []string{"url", "token", "complete", "fail", "progress", "page"}
 

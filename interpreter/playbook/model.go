@@ -102,7 +102,11 @@ type Step struct {
 	// Secret says that the result is encrypted by the worker. SecretPos is the word.
 	Secret    bool
 	SecretPos source.Position
-	Loop      *Loop
+	// Rows is where the rows of a page are, nil for the page itself or the path of its collect. Where says which of them
+	// a page contributes, nil for all.
+	Rows  *RowPath
+	Where *Node
+	Loop  *Loop
 	// Incremental is what the step keeps between runs; nil for nothing.
 	Incremental *Incremental
 	Retry       []*Policy
@@ -112,6 +116,13 @@ type Step struct {
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
 	Next                 []*Route
+}
+
+// RowPath is the path to the rows of a page. Keys are those of expression.ParsePattern.
+type RowPath struct {
+	Pos  source.Position
+	Text string
+	Keys []any
 }
 
 // Action is a call of a tool: a step's, a sink's or a workbook entry's.

@@ -164,6 +164,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	for _, policy := range step.Retry {
 		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.Nodes()...)
 	}
+	nodes = append(nodes, step.Where)
 	if step.Incremental != nil {
 		nodes = append(nodes, step.Incremental.Token, step.Incremental.State)
 	}

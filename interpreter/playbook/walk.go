@@ -45,6 +45,7 @@ type StepSpot struct {
 	Step   *Step
 	Action *Action // the call that the value belongs to, nil elsewhere
 	Field  string  // the field of the call's tool that the value is, "" for words of the language
+	Row    bool    // the value is evaluated for each row
 }
 
 // CallAt is an action with its site; sink is nil for steps and the workbook.
@@ -151,6 +152,7 @@ func (pb *Playbook) Values() []ValueAt {
 		if step.Loop != nil {
 			some(StepSpot{Spot: AtCollection, Step: step}, step.Loop.Collection)
 		}
+		some(StepSpot{Spot: AtThen, Step: step, Row: true}, step.Where)
 		if i := step.Incremental; i != nil {
 			some(StepSpot{Spot: AtThen, Step: step}, i.Token)
 			some(StepSpot{Spot: AtState, Step: step}, i.State)

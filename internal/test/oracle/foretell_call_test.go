@@ -602,11 +602,11 @@ func (c *predictedCall) repeats(p *policy, out outcome, collected bool) *ended {
 
 // collects takes a page in, and gives what it contributed.
 func (c *predictedCall) collects(by *collect, data any) (any, *failure) {
-	if by == nil {
-		return data, nil
+	part, found, failed := c.contributes(by, data)
+	if by == nil || failed != nil {
+		return part, failed
 	}
 	c.used = by
-	part, found := at(data, by.path)
 	if !found {
 		if by.optional {
 			c.got = true
@@ -797,7 +797,11 @@ func (c *predictedCall) data() any {
 	first := c.s.collecting()
 	switch {
 	case first == nil:
-		return c.last
+		part, _, _ := c.contributes(nil, c.last)
+		if part == nil && c.s.rows != "" {
+			return []any{}
+		}
+		return part
 	case c.pages != nil:
 		return c.pages
 	case first.strategy == "merge":

@@ -19,6 +19,7 @@ func newRound(seed uint64) *round {
 		g.pauses()
 		g.Rand = rand.New(rand.NewPCG(seed, 9))
 		g.requestedWaits(g.round.book)
+		g.contributions()
 	}()
 	if g.one(8) && len(g.round.steers) == 0 && !g.round.apart() && !g.round.awaits() {
 		g.round.steers = []steer{{time.Duration(g.IntN(6))*time.Second + 700*time.Millisecond, "skip"}}

@@ -47,6 +47,8 @@ type step struct {
 	entry       bool   // it calls an entry of the workbook
 	decoy       bool   // which has a retry that its own replaces
 	oldForm     string // of retry, "" for the list
+	rows        string // path to the rows of a page, "" for none
+	where       expr   // which of them, nil for all
 }
 
 type loop struct {
@@ -208,6 +210,10 @@ func (s *step) around(f fields) fields {
 	if s.loop != nil {
 		f = f.add("loop", s.loop.yaml())
 	}
+	f = f.add("rows", pathYAML(s.rows))
+	if s.where != nil {
+		f = f.add("where", s.where)
+	}
 	if s.below != nil {
 		f = f.add("workload", s.workload).add("workflow", s.below.yaml())
 	}
@@ -231,7 +237,7 @@ func (s *step) around(f fields) fields {
 
 // pathYAML is a path, in quotes where brackets would be YAML's.
 func pathYAML(path string) any {
-	if strings.Contains(path, "[") {
+	if strings.ContainsAny(path, "[*") {
 		return path
 	}
 	return tidy(path)

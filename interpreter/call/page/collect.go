@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,46 +11,38 @@ import (
 )
 
 // collect adds a page to what was collected so far and gives what the page
-// contributed (docs/concepts/attempts.md#pages), without the rows that keep leaves out; nil
-// takes all. Neither argument is changed.
-func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum, contribution any, err error) {
+// contributed (docs/concepts/attempts.md#pages). Neither argument is changed. The error is an *playbook.EvalError.
+func collect(c *playbook.Collect, collected, page any, reading Reading) (sum, contribution any, err error) {
 	if page == nil { // an answer without a body has no rows
 		return nothing(c.Strategy, collected), nil, nil
 	}
-	contribution = page
-	if c.Path != "" {
-		value, found, err := expression.Path(page, c.Path)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !found {
-			if c.Optional {
-				return nothing(c.Strategy, collected), nil, nil
-			}
-			return nil, nil, fmt.Errorf("collect: the page has no %q (%s); "+
-				"use a path that it has, or write optional: true if it may be missing", c.Path, shape(page))
-		}
-		contribution = value
-	}
-	if keep != nil {
-		contribution = keep(contribution)
+	contribution, has, err := reading.of(page, c)
+	switch {
+	case err != nil:
+		return nil, nil, inCollect(c, err)
+	case !has && c.Optional:
+		return nothing(c.Strategy, collected), nil, nil
+	case !has:
+		return nil, nil, inCollect(c, fmt.Errorf("collect: the page has no %q (%s); "+
+			"use a path that it has, or write optional: true if it may be missing", c.Path, shape(page)))
 	}
 	switch c.Strategy {
 	case playbook.Replace:
 		return contribution, contribution, nil
 	case playbook.Merge:
-		return mergePages(collected, contribution)
+		sum, contribution, err = mergePages(collected, contribution)
+		return sum, contribution, inCollect(c, err)
 	case playbook.Append:
 	}
 	return appendPage(collected, contribution), contribution, nil
 }
 
-// kept is a page without the rows that keep leaves out; nil takes all.
-func kept(page expression.Value, keep func(any) any) expression.Value {
-	if keep == nil {
-		return page
+// inCollect gives an error the place of a collect, unless it has one.
+func inCollect(c *playbook.Collect, err error) error {
+	if _, placed := errors.AsType[*playbook.EvalError](err); placed || err == nil {
+		return err
 	}
-	return expression.Of(keep(page.Data))
+	return &playbook.EvalError{Pos: c.Pos, Message: err.Error()}
 }
 
 // nothing is what was collected where a page, or the whole call, adds nothing.

@@ -38,10 +38,10 @@ func (p *Pages) Repeats(page any) bool {
 }
 
 // Add collects a page where it belongs, and gives what it contributes: by the policy it
-// matched, and the page that ends the call by the collect used last, else the first. keep
-// leaves rows out of what it contributes; nil keeps all.
+// matched, and the page that ends the call by the collect used last, else the first. reading
+// says which rows it contributes. The error is an *playbook.EvalError.
 func (p *Pages) Add(
-	policies Policies, decision retry.Decision, page expression.Value, keep func(any) any,
+	policies Policies, decision retry.Decision, page expression.Value, reading Reading,
 ) (contribution expression.Value, err error) {
 	number := decision.Policy
 	if policies.Then(number).Collect == nil {
@@ -51,12 +51,15 @@ func (p *Pages) Add(
 		}
 	}
 	if number == 0 {
-		return kept(page, keep), nil
+		added, err := reading.Whole(page.Data)
+		if err != nil {
+			return page, err
+		}
+		return expression.Of(added), nil
 	}
-	how := policies.Then(number).Collect
-	sum, added, err := collect(how, p.Collected.Data, page.Data, keep)
+	sum, added, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, reading)
 	if err != nil {
-		return page, &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
+		return page, err
 	}
 	p.Collector, p.Collected = number, expression.Of(sum)
 	return expression.Of(added), nil
@@ -64,14 +67,14 @@ func (p *Pages) Add(
 
 // With is what would be collected with a page, if a policy collected it that has this number; without a collect of its
 // own as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
-func (p *Pages) With(policies Policies, number int, page expression.Value, keep func(any) any) any {
+func (p *Pages) With(policies Policies, number int, page expression.Value, reading Reading) any {
 	if policies.Then(number).Collect == nil {
 		number = p.CollectedBy(policies)
 	}
 	if number == 0 {
 		return p.Collected.Data
 	}
-	sum, _, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, keep)
+	sum, _, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, reading)
 	if err != nil {
 		return p.Collected.Data
 	}

@@ -76,6 +76,7 @@ func rules() []func(*checker) {
 		checkIncremental,
 		checkStates,
 		checkStaging,
+		checkContributed,
 		checkWorkbook,
 		checkTools,
 		checkStatements,

@@ -55,7 +55,7 @@ func dataPathsIn(pb *playbook.Playbook, loop *playbook.Loop, node *playbook.Node
 // dataPathIn is DataPath for names inside a loop; nil for names that are no data
 // of the run, such as the element.
 func dataPathIn(pb *playbook.Playbook, loop *playbook.Loop, ref expression.Ref) []string {
-	if _, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !playbook.DataRoot(ref.Root)) {
+	if w, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !w.row && !playbook.DataRoot(ref.Root)) {
 		return nil
 	}
 	return pb.DataPath(ref)

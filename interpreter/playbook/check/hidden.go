@@ -49,7 +49,9 @@ func (c *checker) hiding() map[string]string {
 		}
 	}
 	for _, word := range words {
-		by[word.name] = "the word of the language"
+		if !word.row {
+			by[word.name] = "the word of the language"
+		}
 	}
 	return by
 }

@@ -175,10 +175,14 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		return p.When.Names(playbook.IncrementalWord) || p.StopWhen.Names(playbook.IncrementalWord)
 	})
 	if cursor := step.Incremental.CursorPath; newestFirst && cursor != "" {
-		instead += fmt.Sprintf(", or filter what is read again in the sink: args: \"{{ filter(result, #.%s >= incremental.value) }}\"", cursor)
+		keeps := fmt.Sprintf("row.%s >= incremental.value", cursor)
+		if step.Incremental.Type == incremental.Time { // texts of two forms have another order than their times
+			keeps = fmt.Sprintf("latest(row.%[1]s, incremental.value) == row.%[1]s", cursor)
+		}
+		instead += fmt.Sprintf(", or leave out what is read again: where: %s", keeps)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
-	case sink != nil && c.pb.Resolve(sink.Action).Args.Names(playbook.IncrementalWord):
+	case step.Where.Names(playbook.IncrementalWord), sink != nil && c.pb.Resolve(sink.Action).Args.Names(playbook.IncrementalWord):
 		// It leaves out what is below.
 	case sink != nil && step.Incremental.Lag == 0:
 		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)

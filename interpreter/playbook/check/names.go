@@ -78,7 +78,7 @@ func checkLanguageName(c *checker, at playbook.StepSpot, pos place, ref expressi
 		return true
 	}
 	w, ok := findWord(name)
-	if ok {
+	if ok = ok && (!w.row || at.Row); ok {
 		checkWord(c, at, pos, ref, w)
 	}
 	return ok
@@ -138,7 +138,7 @@ func checkWord(c *checker, at playbook.StepSpot, pos place, ref expression.Ref, 
 
 // hasWord reports whether a word of the language has a value at a site.
 func (c *checker) hasWord(at playbook.StepSpot, w word) bool {
-	return at.Spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (w.name != playbook.IncrementalWord || c.insideState(at)) &&
+	return at.Spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (!w.row || at.Row) && (w.name != playbook.IncrementalWord || c.insideState(at)) &&
 		(w.name != playbook.PartitionWord || c.pb.Partitions != nil || c.partial)
 }
 
@@ -258,6 +258,8 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 		near = expression.Suggest(name, c.namesAt(at))
 	}
 	switch {
+	case name == playbook.RowWord && near == "":
+		return playbook.Says(": it is available in where of a step")
 	case name == playbook.CallbackWord:
 		return playbook.Says(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.argsHave(at, name):

@@ -5,7 +5,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkRouter refuses retry, loop, incremental and sink on a step that calls nothing.
+// checkRouter refuses retry, loop, rows, where, incremental and sink on a step that calls nothing.
 func checkRouter(c *checker) {
 	if c.partial {
 		return // the tool may be what could not be decoded
@@ -23,6 +23,12 @@ func checkRouter(c *checker) {
 		}
 		if step.Loop != nil {
 			refuse("loop", step.Loop.Pos)
+		}
+		if step.Rows != nil {
+			refuse("rows", step.Rows.Pos)
+		}
+		if step.Where != nil {
+			refuse("where", step.Where.Pos)
 		}
 		if step.Incremental != nil {
 			refuse("incremental", step.Incremental.Pos)

@@ -63,6 +63,12 @@ func checkSecretStep(c *checker, step *playbook.Step) {
 	if step.Sink != nil {
 		refuse(step.Sink.Pos, "a sink", "its result is for fields of later calls")
 	}
+	if step.Rows != nil {
+		refuse(step.Rows.Pos, "rows", "a later call uses the whole response")
+	}
+	if step.Where != nil {
+		refuse(step.Where.Pos, "where", "a later call uses the whole response")
+	}
 	for _, policy := range step.Retry {
 		then := policy.Then
 		has := map[string]bool{

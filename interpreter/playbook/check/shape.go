@@ -59,9 +59,9 @@ func (c *checker) callShape(step *playbook.Step) *shape {
 	}
 	spec := c.spec(c.toolOf(c.pb.Resolve(step.Action)))
 	switch {
-	case collects && appends:
+	case collects && appends, step.Rows != nil:
 		return pagesShape
-	case !collects && spec != nil && spec.Dialect != "":
+	case !collects && step.Where == nil && spec != nil && spec.Dialect != "":
 		return rowsShape
 	}
 	return nil

@@ -110,7 +110,7 @@ func checkToolTemplate(c *checker, action *playbook.Action) {
 func (c *checker) namesOutside(node *playbook.Node) bool {
 	return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
 		_, known := c.workload[ref.Root]
-		if _, isWord := findWord(ref.Root); c.options.Open && !isWord && c.pb.Step(ref.Root) == nil {
+		if w, isWord := findWord(ref.Root); c.options.Open && (!isWord || w.row) && c.pb.Step(ref.Root) == nil {
 			return false // a run may supply it
 		}
 		return !known && ref.Root != "workload"

@@ -12,6 +12,7 @@ type word struct {
 	name  string
 	where playbook.Spot
 	loop  bool   // known inside a loop only
+	row   bool   // known where a value is evaluated for each row; elsewhere the name may be one of the playbook's
 	known string // where it is known, for messages
 	doc   string // what it holds
 }
@@ -35,6 +36,7 @@ var words = []word{
 	{name: "attempt_key", where: playbook.AtField | playbook.AtWorkbook | playbook.AtSinks, known: "in tool fields and sinks", doc: "the idempotency key of the attempt"},
 	{name: playbook.IncrementalWord, where: playbook.AtField | playbook.AtWorkbook | playbook.AtWhen | playbook.AtThen | playbook.AtThenSink | playbook.AtLoopSink | playbook.AtStepSink, known: "in a step with incremental: its tool fields, retry and sinks", doc: "`value`, from which the call reads, and `watermark`, how far the state has come; the watermark is nil in the first run"},
 	{name: playbook.PartitionWord, where: playbook.AtRunTime | playbook.AtConcurrency, known: "in a playbook with partitions, everywhere except in tool", doc: "the partition of the run: its `key`, `index`, `start` and `end`"},
+	{name: playbook.RowWord, where: playbook.AtThen, row: true, known: "in where of a step", doc: "the row that is at hand"},
 	{name: "status_code", known: `in the older forms of retry only; write "error.status", or "this.meta.status" after a success`},
 	{name: "success", known: `in the older forms of retry only; write "error is not defined"`},
 	{name: "attempt", known: `in the older forms of retry only; write "_retry.attempt"`},
@@ -63,7 +65,7 @@ func nameProblem(name string) string {
 	if !playbook.NamePattern.MatchString(name) {
 		return "may hold letters, digits and _ and must not start with a digit"
 	}
-	if _, ok := findWord(name); ok {
+	if w, ok := findWord(name); ok && !w.row {
 		return "is a word of the language"
 	}
 	if slices.Contains(operatorWords, name) {

@@ -1,0 +1,138 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// edgesAPI answers pages of edges, of which every third node is closed.
+func edgesAPI(t *testing.T, pages, size int) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		since, _ := strconv.Atoi(r.URL.Query().Get("since"))
+		var edges []string
+		for n := (page - 1) * size; n < page*size; n++ {
+			if n > since {
+				status := []string{"open", "open", "closed"}[n%3]
+				edges = append(edges, fmt.Sprintf(`{"cursor": "c%d", "node": {"id": %d, "status": %q}}`, n, n, status))
+			}
+		}
+		_, _ = fmt.Fprintf(w, `{"data": {"orders": {"edges": [%s]}}, "more": %t}`, strings.Join(edges, ","), page < pages)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestRowsOfPages: a page contributes its rows to results, sinks and the state between runs, and the same ones whether pages are
+// fetched together or each in an activity of its own, or by the iterations of a loop.
+func TestRowsOfPages(t *testing.T) {
+	t.Parallel()
+	const pages, size = 6, 5
+	var open []any // ids of what is not closed
+	for n := 1; n < pages*size; n++ {
+		if n%3 != 2 {
+			open = append(open, n)
+		}
+	}
+	const source = `
+  - step: orders
+    tool: http
+    url: "{{ api }}"
+    params: {page: 1, since: "{{ incremental.value }}"}%s
+    rows: data.orders.edges[*].node
+    where: row.status == 'open'
+    incremental: {cursor_path: id, initial_value: 0, row_order: asc}
+    retry:
+      - when: response.more
+        then:%s
+          next_call: {params: {page: "{{ _retry.page + 1 }}"}}
+          collect: {}
+          per_iteration: {sink: {tool: sqlite, path: rows.db, table: orders, key: id, schema_contract: evolve}}
+    next: look
+  - step: look
+    tool: sqlite
+    path: rows.db
+    statement: SELECT id FROM orders ORDER BY id
+output: "{{ {read: map(%s, .id), written: map(look, .id)} }}"
+`
+	for name, row := range map[string]struct{ loop, alone, rows string }{
+		"together":  {rows: "orders"},
+		"alone":     {alone: "\n          pages_per_activity: 1", rows: "orders"},
+		"iteration": {loop: "\n    loop: {collection: [a], element: shop}", rows: "orders.results[0]"},
+		"named":     {alone: "\n          max_delay: 1", rows: "orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			text := w.kept(book(fmt.Sprintf(source, row.loop, row.alone, row.rows)))
+			if name == "named" { // what is collected is named, so that each page comes back to the workflow
+				text = strings.Replace(text, "when: response.more", "when: response.more and len(pages) < 1000", 1)
+			}
+			api := map[string]any{"api": edgesAPI(t, pages, size)}
+			first, _ := w.completes(text, api).(map[string]any)
+			require.Equal(t, open, first["read"])
+			require.Equal(t, open, first["written"])
+			again, _ := w.completes(text, api).(map[string]any) // from the largest id that was kept, which comes no more
+			require.Empty(t, again["read"])
+			require.Equal(t, open, again["written"])
+		})
+	}
+}
+
+// TestRowsWithoutPages: a call that has one page gives its rows, to a sink in a call hosted by an iteration too.
+func TestRowsWithoutPages(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	api := map[string]any{"api": edgesAPI(t, 1, 5)}
+	const source = `
+  - step: one
+    tool: http
+    url: "{{ api }}?page=1"
+    rows: data.orders.edges[*].node
+    where: row.status == 'open'
+    sink: {tool: sqlite, path: rows.db, table: one, schema_contract: evolve}
+    next: each
+  - step: each
+    tool: http
+    url: "{{ api }}?page=1&since={{ since }}"
+    loop: {collection: [0, 3], element: since, mode: parallel, sink: {tool: sqlite, path: rows.db, table: each, schema_contract: evolve}}
+    rows: data.orders.edges[*].node
+    where: row.status == 'open' and row.id > since
+    next: look
+  - step: look
+    tool: sqlite
+    path: rows.db
+    statement: SELECT id, (SELECT count(*) FROM each WHERE each.id = one.id) AS n FROM one ORDER BY id
+output: "{{ [one, each.results, map(look, [#.id, #.n])] }}"
+`
+	row := func(id int) any { return map[string]any{"id": id, "status": "open"} }
+	require.Equal(t, []any{
+		[]any{row(1), row(3), row(4)},
+		[]any{[]any{row(1), row(3), row(4)}, []any{row(4)}},
+		[]any{[]any{1, 1}, []any{3, 1}, []any{4, 2}},
+	}, w.completes(book(source), api))
+}
+
+// TestRowsThatAreMissing: a page without the path fails the call, and nothing of it is written.
+func TestRowsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result, err := w.run(book(`
+  - step: orders
+    tool: http
+    url: "{{ api }}?page=1"
+    rows: data.orders.nodes
+    sink: {tool: sqlite, path: rows.db, table: orders, schema_contract: evolve}
+`), map[string]any{"api": edgesAPI(t, 1, 5)})
+	require.NoError(t, err)
+	require.EqualValues(t, "failed", result.Status)
+	require.Contains(t, result.Error.Message, `rows: page.data.orders has no "nodes" (it has "edges"); use a path that every page has`)
+}

@@ -1,0 +1,90 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// contributing is how the rows of a page are found: by the step's rows and where, and without those that have no cursor.
+type contributing struct {
+	config *Config
+	scope  func() *interpreter.Scope // of the policies
+	budget *expression.Budget
+	// excluded is called with how many rows where left out, lacking with what a page contributes with and without rows
+	// that have no cursor; nil for nobody.
+	excluded func(rows int)
+	lacking  func(page, kept any)
+}
+
+// contributing is how the rows of the last page are found, with the budget of its decision.
+func (r reader) contributing(budget *expression.Budget) contributing {
+	return contributing{config: r.config, scope: r.policyScope, budget: budget}
+}
+
+// reading is what Pages need to know of that. A sink has no pages.
+func (c contributing) reading() page.Reading {
+	if c.config.Sink != nil {
+		return page.Reading{}
+	}
+	reading := page.Reading{Rows: c.config.Step.Rows}
+	section := c.config.incremental()
+	if section == nil && c.config.Step.Where == nil {
+		return reading
+	}
+	reading.Keep = func(contribution any) (any, error) {
+		contribution, err := c.chosen(contribution)
+		if err != nil || section == nil {
+			return contribution, err
+		}
+		kept := watermark.WithoutMissing(section, contribution)
+		if c.lacking != nil {
+			c.lacking(contribution, kept)
+		}
+		return kept, nil
+	}
+	return reading
+}
+
+// chosen is what a page contributes without the rows for which where is false.
+func (c contributing) chosen(contribution any) (any, error) {
+	where := c.config.Step.Where
+	rows := incremental.Contributed(contribution)
+	if where == nil || len(rows) == 0 {
+		return contribution, nil
+	}
+	names := map[string]any{}
+	scope := c.scope().With(names)
+	kept := make([]any, 0, len(rows))
+	for i, row := range rows {
+		names[playbook.RowWord] = row
+		keeps, err := where.Truth(scope, c.budget)
+		if err != nil {
+			return nil, inRow(i, err)
+		}
+		if keeps {
+			kept = append(kept, row)
+		}
+	}
+	if len(kept) == len(rows) {
+		return contribution, nil
+	}
+	if c.excluded != nil {
+		c.excluded(len(rows) - len(kept))
+	}
+	return kept, nil
+}
+
+// inRow has an error of where name its row.
+func inRow(index int, err error) error {
+	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
+		return &playbook.EvalError{Pos: eval.Pos, Message: fmt.Sprintf("where: row %d: %s", index+1, eval.Message)}
+	}
+	return err
+}

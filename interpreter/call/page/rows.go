@@ -1,0 +1,137 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Reading says what of a page is rows, whatever policy the page matches. With the zero Reading a page contributes what its
+// collect takes, or itself.
+type Reading struct {
+	Rows *playbook.RowPath
+	// Keep leaves rows out of a contribution, which it does not change; nil keeps all.
+	Keep func(contribution any) (any, error)
+}
+
+// Whole is what a page contributes that no policy collects. The error is an *playbook.EvalError.
+func (r Reading) Whole(page any) (contribution any, err error) {
+	contribution, _, err = r.of(page, &playbook.Collect{})
+	return contribution, err
+}
+
+// of is what a page contributes: what is at the path of its collect, else its rows, without those that are left out. has is
+// false where the page need not have that, and has not.
+func (r Reading) of(page any, by *playbook.Collect) (contribution any, has bool, err error) {
+	contribution = page
+	switch {
+	case r.Rows != nil:
+		rows, missing := rowsOf(page, r.Rows)
+		if missing != "" && by.Optional && len(rows) == 0 {
+			return nil, false, nil
+		}
+		if missing != "" && !by.Optional {
+			return nil, false, &playbook.EvalError{Pos: r.Rows.Pos, Message: fmt.Sprintf("rows: %s; use a path that every page has", missing)}
+		}
+		contribution = rows
+	case by.Path != "" && page != nil:
+		value, found, err := expression.Path(page, by.Path)
+		if err != nil || !found {
+			return nil, false, err
+		}
+		contribution = value
+	}
+	if r.Keep != nil {
+		contribution, err = r.Keep(contribution)
+	}
+	return contribution, true, err
+}
+
+// rowsOf are the rows of a page, and where it lacks the path to them; what lacks it adds none. A list is many rows and anything
+// else is one; where the path has no *, null is none. A page without a body has none.
+func rowsOf(page any, path *playbook.RowPath) (rows []any, missing string) {
+	found := rowFinder{rows: []any{}}
+	if page != nil {
+		found.find(page, path.Keys, nil)
+	}
+	return found.rows, found.missing
+}
+
+// rowFinder collects rows on the way along a path.
+type rowFinder struct {
+	rows    []any
+	missing string // the first part of the path that is not there
+}
+
+// find adds the rows that are at keys below a value; path is how the value itself was reached.
+func (f *rowFinder) find(value any, keys, path []any) {
+	for i, key := range keys {
+		if _, all := key.(expression.AllOf); all {
+			f.findAll(value, keys[i+1:], path)
+			return
+		}
+		next, has := expression.Walk(value, []any{key})
+		if !has {
+			f.lack(fmt.Sprintf("%s has no %q (%s)", nameOf(path), expression.Text(key), shape(value)))
+			return
+		}
+		value, path = next, append(slices.Clip(path), key)
+	}
+	switch rows := value.(type) {
+	case nil:
+		if slices.ContainsFunc(path, isElement) {
+			f.rows = append(f.rows, nil)
+		}
+	case []any:
+		f.rows = append(f.rows, rows...)
+	default:
+		f.rows = append(f.rows, value)
+	}
+}
+
+// element is a key on the way to a row for which the path has *.
+type element struct{ key any }
+
+func isElement(key any) bool {
+	_, is := key.(element)
+	return is
+}
+
+// findAll adds the rows below each element of a list, or each value of a map by its keys.
+func (f *rowFinder) findAll(value any, keys, path []any) {
+	path = slices.Clip(path)
+	switch value := value.(type) {
+	case nil: // no elements
+	case []any:
+		for i, one := range value {
+			f.find(one, keys, append(path, element{i}))
+		}
+	case map[string]any:
+		for _, name := range playbook.SortedKeys(value) {
+			f.find(value[name], keys, append(path, element{name}))
+		}
+	default:
+		f.lack(fmt.Sprintf("%s is a %s and has no elements", nameOf(path), expression.TypeName(value)))
+	}
+}
+
+// lack notes what is missing, of which the first is the one that is told.
+func (f *rowFinder) lack(missing string) { f.missing = cmp.Or(f.missing, missing) }
+
+// nameOf names a part of a page by its path.
+func nameOf(path []any) string {
+	if len(path) == 0 {
+		return "the page"
+	}
+	ref := expression.Ref{Root: "page"}
+	for _, key := range path {
+		if one, is := key.(element); is {
+			key = one.key
+		}
+		ref.Path = append(ref.Path, key)
+	}
+	return memberName(ref)
+}

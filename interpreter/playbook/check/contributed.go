@@ -1,0 +1,58 @@
+package check
+
+import (
+	"reprise/interpreter/playbook"
+)
+
+// checkContributed checks what says of a page which rows it contributes: docs/concepts/attempts.md#rows.
+func checkContributed(c *checker) {
+	for _, step := range c.pb.Steps {
+		checkTwoPaths(c, step)
+		checkMergedRows(c, step)
+		checkWhere(c, step)
+	}
+}
+
+// checkTwoPaths refuses two paths to the rows of one page, of which one would count for nothing.
+func checkTwoPaths(c *checker, step *playbook.Step) {
+	if step.Rows == nil {
+		return
+	}
+	for collect := range step.Collects() {
+		if collect.Path != "" {
+			c.Errorf(collect.Words.Place("path", collect.Pos), playbook.CodeConflict,
+				"collect has path: %s, and the step has rows: %s, which says it for every page; remove one of them",
+				playbook.Shorten(collect.Path), playbook.Shorten(step.Rows.Text))
+		}
+	}
+}
+
+// checkMergedRows refuses rows where pages are merged as maps.
+func checkMergedRows(c *checker, step *playbook.Step) {
+	word, pos := "where", step.NamePos
+	switch {
+	case step.Rows != nil:
+		word, pos = "rows", step.Rows.Pos
+	case step.Where != nil:
+		pos = step.Where.Pos
+	default:
+		return
+	}
+	for collect := range step.Collects() {
+		if collect.Strategy == playbook.Merge {
+			c.Errorf(pos, playbook.CodeConflict, "%s gives lists of rows, and strategy: merge (line %d) combines maps; use strategy: append", word, collect.Pos.Line)
+			return
+		}
+	}
+}
+
+// checkWhere checks the condition that chooses rows.
+func checkWhere(c *checker, step *playbook.Step) {
+	switch {
+	case step.Where == nil:
+	case !step.Where.Names(playbook.RowWord):
+		c.Warnf(step.Where.Pos, codeNoEffect, `where does not use "row", so it keeps all rows of a page or none; write such as where: row.status == 'open'`)
+	case step.Loop != nil && step.Loop.Element == playbook.RowWord:
+		c.Errorf(step.Where.Pos, playbook.CodeConflict, `"row" is both the row in where and the element of the loop; rename the element, such as element: item`)
+	}
+}
