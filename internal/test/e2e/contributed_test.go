@@ -25,7 +25,7 @@ func edgesAPI(t *testing.T, pages, size int) string {
 				edges = append(edges, fmt.Sprintf(`{"cursor": "c%d", "node": {"id": %d, "status": %q}}`, n, n, status))
 			}
 		}
-		_, _ = fmt.Fprintf(w, `{"data": {"orders": {"edges": [%s]}}, "more": %t}`, strings.Join(edges, ","), page < pages)
+		_, _ = fmt.Fprintf(w, `{"data": {"orders": {"edges": [%s]}}, "page": %d, "more": %t}`, strings.Join(edges, ","), page, page < pages)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
