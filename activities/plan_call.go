@@ -85,8 +85,9 @@ func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incre
 // addStates adds the states that are kept. One that is not yet has the step read from its initial value.
 func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.State) {
 	section := s.step.Incremental
+	initial := s.initial()
 	if len(found) == 0 {
-		plan.ReadsFrom = section.Initial().Value
+		plan.ReadsFrom = initial
 		s.plan.States = append(s.plan.States, plan)
 	}
 	for _, state := range found {
@@ -95,10 +96,21 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 		one.Emptied, one.Table = state.Emptied, state.Table
 		one.ReadsFrom = state.ReadsFrom(section.Type, section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
-			one.ReadsFrom = section.Initial().Value
+			one.ReadsFrom = initial
 		}
 		s.plan.States = append(s.plan.States, one)
 	}
+}
+
+// initial is where the step reads from without a state; a template that needs an element is shown as it is written.
+func (s *stepPlanner) initial() expression.Value {
+	section := s.step.Incremental
+	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
+	initial, err := section.InitialIn(scope, expression.DecisionBudget(s.now))
+	if loop := s.step.Loop; err != nil || loop != nil && section.InitialTemplate.Names(loop.Element) {
+		return section.InitialShown()
+	}
+	return initial.Value
 }
 
 // unclaimable finds those of the states that no call may claim, as their table lacks rows of theirs.

@@ -162,7 +162,12 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
 		return
 	}
-	c.state.Watermark = c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed)
+	claimed, err := c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed, now)
+	if err != nil {
+		c.failBy(c.config.Where(), err, now)
+		return
+	}
+	c.state.Watermark = claimed
 	c.begin(now)
 }
 

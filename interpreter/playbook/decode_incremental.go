@@ -20,8 +20,8 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = readRowPath(d, w.node, w.name) })),
 	accept(key{name: "token", doc: "instead of `cursor_path`: the token from which the source continues, such as `{{ response.next_sync_token }}`"},
 		asTextValue(func(i *Incremental, n *Node) { i.Token = n })),
-	accept(key{name: "initial_value", doc: "the value that the first run starts from; optional with `token`"}, asPart[Incremental](WordScalar)),
-	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`"},
+	accept(key{name: "initial_value", doc: "the value that the first run starts from, which may be a template over the workload and the element; optional with `token`"}, asPart[Incremental](WordScalar)),
+	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`, unless that is a template"},
 		asOneOf(func(i *Incremental, t incremental.CursorType) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
 	accept(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
@@ -74,7 +74,17 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 
 // initial reads the value of the first run. It says the type where the author does not.
 func (i *Incremental) initial(d *decoder, n *yaml.Node) {
-	if n == nil || !d.literal(n, "incremental.initial_value") {
+	if n == nil {
+		return
+	}
+	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "{{") && !d.broken[n] {
+		i.InitialTemplate = d.value(n)
+		if i.Type == "" {
+			d.Errorf(position(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time`)
+		}
+		return
+	}
+	if !d.literal(n, "incremental.initial_value") {
 		return
 	}
 	value := d.constant(n)

@@ -166,7 +166,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	}
 	nodes = append(nodes, step.Where)
 	if step.Incremental != nil {
-		nodes = append(nodes, step.Incremental.Token, step.Incremental.State)
+		nodes = append(nodes, step.Incremental.Token, step.Incremental.State, step.Incremental.InitialTemplate)
 	}
 	for _, sink := range step.Sinks() {
 		if sink.Spot != AtStepSink || step.Loop == nil {

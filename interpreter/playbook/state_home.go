@@ -244,16 +244,17 @@ type Incremental struct {
 	// sources that give a token; nil without one.
 	CursorPath string
 	Token      *Node
-	// InitialValue is nil where a Token has none.
-	InitialValue any
-	Type         incremental.CursorType
-	Lag          incremental.Lag
-	OpenStart    bool // range_start: open
-	Ascending    bool // row_order: asc
-	OnMissing    OnMissing
-	Key          []string // nil: the sink's
-	State        *Node    // nil: the default name
-	OnConflict   OnConflict
+	// InitialValue is nil where a Token has none, and where InitialTemplate gives it for each call; nil for no such template.
+	InitialValue    any
+	InitialTemplate *Node
+	Type            incremental.CursorType
+	Lag             incremental.Lag
+	OpenStart       bool // range_start: open
+	Ascending       bool // row_order: asc
+	OnMissing       OnMissing
+	Key             []string // nil: the sink's
+	State           *Node    // nil: the default name
+	OnConflict      OnConflict
 }
 
 // OnMissing says what becomes of rows without a cursor.
@@ -267,7 +268,7 @@ const (
 )
 
 // Initial is the cursor from which a step reads that has no state yet; zero where it reads
-// from nothing, by a token.
+// from nothing, by a token, and where that depends on the workload.
 func (i *Incremental) Initial() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}
@@ -277,4 +278,28 @@ func (i *Incremental) Initial() incremental.Cursor {
 		return incremental.Cursor{} // validation has refused it
 	}
 	return initial
+}
+
+// InitialIn is Initial for a call with this scope. The error is an *EvalError.
+func (i *Incremental) InitialIn(scope expression.Scope, b *expression.Budget) (incremental.Cursor, error) {
+	if i.InitialTemplate == nil {
+		return i.Initial(), nil
+	}
+	value, err := i.InitialTemplate.Render(scope, b)
+	if err != nil {
+		return incremental.Cursor{}, err
+	}
+	initial, err := incremental.Parse(i.Type, value)
+	if err != nil {
+		return incremental.Cursor{}, &EvalError{Pos: i.InitialTemplate.Pos, Message: "incremental.initial_value: " + err.Error()}
+	}
+	return initial, nil
+}
+
+// InitialShown is Initial for people: a template as its author wrote it.
+func (i *Incremental) InitialShown() expression.Value {
+	if i.InitialTemplate != nil {
+		return expression.Of(i.InitialTemplate.Raw)
+	}
+	return i.Initial().Value
 }

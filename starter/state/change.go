@@ -205,8 +205,8 @@ func reportChange(a *cli.App, one keptStep, change incremental.StateChange, hold
 
 // initialText is where a step without a state reads from.
 func initialText(section *playbook.Incremental) string {
-	if initial := section.Initial(); !initial.IsZero() {
-		return wording.CursorText(initial.Value)
+	if initial := section.InitialShown(); initial.Data != nil {
+		return wording.CursorText(initial)
 	}
 	return "the beginning"
 }

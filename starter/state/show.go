@@ -53,7 +53,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 	doc.HeldBy, doc.HeldSince = found.holders, found.heldSince
 	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Type, section.Lag).Value
 	if state.Watermark.IsZero() {
-		doc.ReadsFrom = section.Initial().Value
+		doc.ReadsFrom = section.InitialShown()
 	}
 	return doc
 }

@@ -107,17 +107,29 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 	return request.KeyColumns(input.Fields["key"].Data)
 }
 
-// Claimed is the state that a claim has given.
-func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed) *Watermark {
+// initial is where a call reads from whose state has not moved. The error is an *playbook.EvalError.
+func (s *StatefulStep) initial(now time.Time) (incremental.Cursor, error) {
+	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
+}
+
+// Claimed is the state that a claim has given. The error is that of the initial value.
+func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.Claimed, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
+	initial, err := s.initial(now)
+	if err != nil {
+		return nil, err
+	}
+	if s.Section.InitialTemplate != nil {
+		own.Initial = &initial
+	}
 	if own.Found.IsZero() || s.inFull() {
-		own.Value = s.Section.Initial()
-		return &own
+		own.Value = initial
+		return &own, nil
 	}
 	state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
 	own.Value = state.ReadsFrom(s.Section.Type, s.Section.Lag)
 	own.LessLag = !own.Value.Equal(incremental.Before(s.Section.Type, own.Found, s.Section.Lag))
-	return &own
+	return &own, nil
 }
 
 // Move is the request for a move of the state.
@@ -268,7 +280,8 @@ func (s *StatefulStep) namesSource(ref expression.Ref) bool {
 // Names are `incremental` in expressions.
 func (s *StatefulStep) Names(w *Watermark) map[string]any {
 	if w == nil {
-		w = &Watermark{Value: s.Section.Initial()}
+		initial, _ := s.initial(s.Run.StartedAt) // an error ends the call once it has claimed its state
+		w = &Watermark{Value: initial}
 	}
 	return map[string]any{"value": w.Value.Value.Data, "watermark": w.Found.Value.Data}
 }

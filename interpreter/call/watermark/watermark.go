@@ -27,6 +27,8 @@ type Watermark struct {
 	Found incremental.Cursor  `json:"found,omitzero"`
 	Value incremental.Cursor  `json:"value,omitzero"`
 	At    *incremental.Cursor `json:"at,omitempty"`
+	// Initial is where the call would read from without a state; nil where the playbook has it as a constant.
+	Initial *incremental.Cursor `json:"initial,omitempty"`
 	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
 	// KnownAs and KnownTo are those of the claim, and Round counts how often the call has begun again.
@@ -75,12 +77,15 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	}
 	own := Watermark{
 		Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At, LessLag: w.LessLag && !full, KnownAs: w.KnownAs,
-		KnownTo: w.KnownTo,
+		KnownTo: w.KnownTo, Initial: w.Initial,
 	}
 	if own.KnownTo != nil {
 		own.Round = w.Round + 1
 	}
-	if full {
+	switch {
+	case full && own.Initial != nil:
+		own.Value = *own.Initial
+	case full:
 		own.Value = section.Initial()
 	}
 	return &own

@@ -26,7 +26,9 @@ func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 
 func claimed(t *testing.T, step *watermark.StatefulStep, found any) *watermark.Watermark {
 	t.Helper()
-	return step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.Claimed{Watermark: cursor(t, found)})
+	own, err := step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.Claimed{Watermark: cursor(t, found)}, tables.Started)
+	require.NoError(t, err)
+	return own
 }
 
 func cursor(t *testing.T, value any) incremental.Cursor {
@@ -264,7 +266,9 @@ func TestTokenThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := incremental.Cursor{Value: expression.Of(test.found)}
-			own, failure := step.Claimed(watermark.Pending{Name: "s"}, "holder", incremental.Claimed{Watermark: found}).Read(step.Section, rows(1), tables.Started)
+			claimed, err := step.Claimed(watermark.Pending{Name: "s"}, "holder", incremental.Claimed{Watermark: found}, tables.Started)
+			require.NoError(t, err)
+			own, failure := claimed.Read(step.Section, rows(1), tables.Started)
 			require.Nil(t, failure)
 			move, err := step.EndMove(own, watermark.End{Scope: func() *interpreter.Scope {
 				return step.Scope.With(map[string]any{"response": map[string]any{"next": test.given}})

@@ -98,7 +98,7 @@ func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expressi
 		checkShape(c, pos, name, c.stepShape(step), ref.Path)
 	case isKey:
 	case step != nil && at.Spot == playbook.AtState:
-		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but the name of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
+		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, orElement(at))
 	case step != nil:
 		c.Errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload, because it is evaluated before the run starts", name, beginWord(at))
 	default:
