@@ -29,11 +29,11 @@ func (r reader) contributing(budget *expression.Budget) contributing {
 }
 
 // reading is what Pages need to know of that. A sink has no pages.
-func (c contributing) reading() page.Reading {
+func (c contributing) reading() page.Extraction {
 	if c.config.Sink != nil {
-		return page.Reading{}
+		return page.Extraction{}
 	}
-	reading := page.Reading{Rows: c.config.Step.Rows}
+	reading := page.Extraction{Rows: c.config.Step.Rows}
 	section := c.config.incremental()
 	if section == nil && c.config.Step.Where == nil {
 		return reading

@@ -39,7 +39,7 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
 	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without a tool only routes"}, asPart[Step](WordTool)),
 	accept(key{name: "loop", doc: "runs the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
-	accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` stands for each element, as in `data.items[*].node`"},
+	accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
 		as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) })),
 	accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
 		asCondition(func(s *Step, n *Node) { s.Where = n })),

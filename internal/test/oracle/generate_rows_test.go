@@ -69,7 +69,6 @@ func (c *predictedCall) contributes(by *collect, data any) (part any, found bool
 	if by != nil {
 		path, optional = by.path, by.optional
 	}
-	part = data
 	switch {
 	case c.s.rows != "":
 		rows, has := rowsAt(data, c.s.rows)

@@ -12,7 +12,7 @@ import (
 
 // collect adds a page to what was collected so far and gives what the page
 // contributed (docs/concepts/attempts.md#pages). Neither argument is changed. The error is an *playbook.EvalError.
-func collect(c *playbook.Collect, collected, page any, reading Reading) (sum, contribution any, err error) {
+func collect(c *playbook.Collect, collected, page any, reading Extraction) (sum, contribution any, err error) {
 	if page == nil { // an answer without a body has no rows
 		return nothing(c.Strategy, collected), nil, nil
 	}

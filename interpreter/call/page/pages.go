@@ -41,7 +41,7 @@ func (p *Pages) Repeats(page any) bool {
 // matched, and the page that ends the call by the collect used last, else the first. reading
 // says which rows it contributes. The error is an *playbook.EvalError.
 func (p *Pages) Add(
-	policies Policies, decision retry.Decision, page expression.Value, reading Reading,
+	policies Policies, decision retry.Decision, page expression.Value, reading Extraction,
 ) (contribution expression.Value, err error) {
 	number := decision.Policy
 	if policies.Then(number).Collect == nil {
@@ -67,7 +67,7 @@ func (p *Pages) Add(
 
 // With is what would be collected with a page, if a policy collected it that has this number; without a collect of its
 // own as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
-func (p *Pages) With(policies Policies, number int, page expression.Value, reading Reading) any {
+func (p *Pages) With(policies Policies, number int, page expression.Value, reading Extraction) any {
 	if policies.Then(number).Collect == nil {
 		number = p.CollectedBy(policies)
 	}

@@ -47,9 +47,9 @@ func TestAdd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of, pages := policies(t, collecting(test.how)), page.Pages{}
-			_, err := pages.Add(of, another, expression.Of(tables.Value(t, test.first)), page.Reading{})
+			_, err := pages.Add(of, another, expression.Of(tables.Value(t, test.first)), page.Extraction{})
 			require.NoError(t, err)
-			contributed, err := pages.Add(of, ends, expression.Of(tables.Value(t, test.last)), page.Reading{})
+			contributed, err := pages.Add(of, ends, expression.Of(tables.Value(t, test.last)), page.Extraction{})
 			require.NoError(t, err)
 			require.JSONEq(t, test.contributed, tables.Encode(t, contributed.Data))
 			data, collects := pages.Result(of)
@@ -58,9 +58,9 @@ func TestAdd(t *testing.T) {
 		})
 	}
 	pages := page.Pages{}
-	_, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Reading{})
+	_, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
 	require.ErrorContains(t, err, `collect: the page has no "rows" (it has "row")`)
-	kept, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Reading{Keep: func(rows any) (any, error) {
+	kept, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
 		return rows.([]any)[:1], nil
 	}})
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestTravel(t *testing.T) {
 	of := policies(t, collecting("path: rows"))
 	add := func(pages *page.Pages, from, to int) {
 		for n := from; n < to; n++ {
-			_, err := pages.Add(of, another, expression.Of(map[string]any{"rows": []any{n}}), page.Reading{})
+			_, err := pages.Add(of, another, expression.Of(map[string]any{"rows": []any{n}}), page.Extraction{})
 			require.NoError(t, err)
 		}
 	}

@@ -9,32 +9,32 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Reading says what of a page is rows, whatever policy the page matches. With the zero Reading a page contributes what its
+// Extraction says what of a page is rows, whatever policy the page matches. With the zero Extraction a page contributes what its
 // collect takes, or itself.
-type Reading struct {
+type Extraction struct {
 	Rows *playbook.RowPath
 	// Keep leaves rows out of a contribution, which it does not change; nil keeps all.
 	Keep func(contribution any) (any, error)
 }
 
 // Whole is what a page contributes that no policy collects. The error is an *playbook.EvalError.
-func (r Reading) Whole(page any) (contribution any, err error) {
-	contribution, _, err = r.of(page, &playbook.Collect{})
+func (e Extraction) Whole(page any) (contribution any, err error) {
+	contribution, _, err = e.of(page, &playbook.Collect{})
 	return contribution, err
 }
 
 // of is what a page contributes: what is at the path of its collect, else its rows, without those that are left out. has is
 // false where the page need not have that, and has not.
-func (r Reading) of(page any, by *playbook.Collect) (contribution any, has bool, err error) {
+func (e Extraction) of(page any, by *playbook.Collect) (contribution any, has bool, err error) {
 	contribution = page
 	switch {
-	case r.Rows != nil:
-		rows, missing := rowsOf(page, r.Rows)
+	case e.Rows != nil:
+		rows, missing := rowsOf(page, e.Rows)
 		if missing != "" && by.Optional && len(rows) == 0 {
 			return nil, false, nil
 		}
 		if missing != "" && !by.Optional {
-			return nil, false, &playbook.EvalError{Pos: r.Rows.Pos, Message: fmt.Sprintf("rows: %s; use a path that every page has", missing)}
+			return nil, false, &playbook.EvalError{Pos: e.Rows.Pos, Message: fmt.Sprintf("rows: %s; use a path that every page has", missing)}
 		}
 		contribution = rows
 	case by.Path != "" && page != nil:
@@ -44,8 +44,8 @@ func (r Reading) of(page any, by *playbook.Collect) (contribution any, has bool,
 		}
 		contribution = value
 	}
-	if r.Keep != nil {
-		contribution, err = r.Keep(contribution)
+	if e.Keep != nil {
+		contribution, err = e.Keep(contribution)
 	}
 	return contribution, true, err
 }
@@ -118,7 +118,7 @@ func (f *rowFinder) findAll(value any, keys, path []any) {
 	}
 }
 
-// lack notes what is missing, of which the first is the one that is told.
+// lack notes what is missing, of which an error reports the first.
 func (f *rowFinder) lack(missing string) { f.missing = cmp.Or(f.missing, missing) }
 
 // nameOf names a part of a page by its path.

@@ -2,9 +2,10 @@ package check
 
 import (
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
-// checkContributed checks what says of a page which rows it contributes: docs/concepts/attempts.md#rows.
+// checkContributed checks what says of a page which rows it contributes: docs/concepts/rows.md.
 func checkContributed(c *checker) {
 	for _, step := range c.pb.Steps {
 		checkTwoPaths(c, step)
@@ -29,12 +30,13 @@ func checkTwoPaths(c *checker, step *playbook.Step) {
 
 // checkMergedRows refuses rows where pages are merged as maps.
 func checkMergedRows(c *checker, step *playbook.Step) {
-	word, pos := "where", step.NamePos
+	var word string
+	var pos source.Position
 	switch {
 	case step.Rows != nil:
 		word, pos = "rows", step.Rows.Pos
 	case step.Where != nil:
-		pos = step.Where.Pos
+		word, pos = "where", step.Where.Pos
 	default:
 		return
 	}
