@@ -212,7 +212,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	_, browser, open := startSite(t, t.TempDir())
 	open("concepts/attempts.html")
-	require.Equal(t, "true", browser.Eval(`document.querySelector('.around [rel=prev]').href.endsWith('/concepts/expressions.html') && document.querySelector('.around [rel=next]').href.endsWith('/concepts/waits.html')`))
+	require.Equal(t, "true", browser.Eval(`document.querySelector('.around [rel=prev]').href.endsWith('/concepts/expressions.html') && document.querySelector('.around [rel=next]').href.endsWith('/concepts/rows.html')`))
 	require.Equal(t, "true", browser.Eval(`document.querySelectorAll('pre .nt').length > 10 && document.querySelectorAll('pre .si').length > 3`))
 	require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style]').length`))
 	require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('main pre')].every(pre => !!pre.querySelector('.language-text') !== !!pre.parentElement.querySelector(':scope > .copy'))`))
