@@ -153,7 +153,7 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
 	ahead := t.call.View().Ahead()
 	if wait := ahead.Wait; wait != nil {
-		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(wait.Summary)
+		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(waitText(wait.Summary))
 	}
 	turns := ahead.Request != nil
 	switch {
@@ -219,4 +219,16 @@ func (t *trial) flatten(path string, value any, into map[string]string) {
 	for key, member := range members {
 		t.flatten(path+"."+key, member, into)
 	}
+}
+
+// waitText is what a wait leads to, and why it waits in parentheses: of a summary that names the step first, which is known.
+func waitText(summary string) string {
+	if place, rest, found := strings.Cut(summary, ": "); found && !strings.Contains(place, " ") {
+		summary = rest
+	}
+	next, reason, found := strings.Cut(summary, ": ")
+	if !found {
+		return next
+	}
+	return next + " (" + reason + ")"
 }
