@@ -1,12 +1,12 @@
 package tool
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
 )
 
 // Fields arrive rendered: a template may have given them any type. These
@@ -138,33 +138,5 @@ func CutText(text string, limit int) string {
 	return text[:end] + mark
 }
 
-// CutEnds keeps at most limit bytes of text, its beginning and its end, whole runes, and makes it valid UTF-8. A line between
-// them says how much was left out.
-func CutEnds(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	const longestMark = 80
-	half := (limit - longestMark) / 2
-	head, tail := half, len(text)-half
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	const near = 300 // bytes: lines that are not longer stay whole
-	if end := strings.LastIndexByte(text[:head], '\n'); end >= 0 && head-end < near {
-		head = end
-	}
-	if begin := strings.IndexByte(text[tail:], '\n'); begin >= 0 && begin < near {
-		tail += begin + 1
-	}
-	left := text[head:tail]
-	mark := fmt.Sprintf("… %d bytes left out …", len(left))
-	if lines := strings.Count(left, "\n"); lines > 0 {
-		mark = fmt.Sprintf("… %d bytes with %d line breaks left out …", len(left), lines)
-	}
-	return text[:head] + "\n" + mark + "\n" + text[tail:]
-}
+// CutEnds keeps at most limit bytes of text, its beginning and its end, as source.CutEnds does.
+func CutEnds(text string, limit int) string { return source.CutEnds(text, limit) }

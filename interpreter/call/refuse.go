@@ -99,8 +99,7 @@ func (c *Config) unreadWait(why string) string {
 	return "the requested wait cannot be parsed: " + why
 }
 
-// answerBody is an answer as the error has it, the beginning of its text where it is
-// long.
+// answerBody is an answer as the error has it: the beginning and the end of its text where it is long.
 func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 	if c.Step.Secret {
 		return expression.Of(playbook.Hidden)
@@ -109,7 +108,7 @@ func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 	if err == nil && len(encoded) <= maxFailBody {
 		return expression.Of(answer.Data)
 	}
-	return expression.Of(source.Cut(expression.Text(answer.Data), maxFailBody))
+	return expression.Of(source.CutEnds(expression.Text(answer.Data), maxFailBody))
 }
 
 // withoutCredentials are headers as errors have them.

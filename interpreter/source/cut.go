@@ -1,6 +1,11 @@
 package source
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // Cut keeps at most a number of runes of a text, for a message or a line, and
 // puts … behind what it has cut. What the text has opened of Unicode's marks of
@@ -46,4 +51,35 @@ func closing(text []rune) string {
 	}
 	slices.Reverse(open)
 	return string(open)
+}
+
+// CutEnds keeps at most limit bytes of text, its beginning and its end, whole runes, and makes it valid UTF-8. A line between
+// them says how much was left out.
+func CutEnds(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	const longestMark = 80
+	half := (limit - longestMark) / 2
+	head, tail := half, len(text)-half
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	const near = 300 // bytes: lines that are not longer stay whole
+	if end := strings.LastIndexByte(text[:head], '\n'); end >= 0 && head-end < near {
+		head = end
+	}
+	if begin := strings.IndexByte(text[tail:], '\n'); begin >= 0 && begin < near {
+		tail += begin + 1
+	}
+	left := text[head:tail]
+	mark := fmt.Sprintf("… %d bytes left out …", len(left))
+	if lines := strings.Count(left, "\n"); lines > 0 {
+		mark = fmt.Sprintf("… %d bytes with %d line breaks left out …", len(left), lines)
+	}
+	return text[:head] + "\n" + mark + "\n" + text[tail:]
 }
