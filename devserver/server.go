@@ -42,6 +42,9 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 	if err := ensureNamespaces(ctx, store, clusterName, opts); err != nil {
 		return nil, nameFullDisk(err)
 	}
+	if err := slimVisibility(ctx, store); err != nil {
+		return nil, nameFullDisk(err)
+	}
 	core, err := newTemporal(opts, chosen, store, logger)
 	if err != nil {
 		return nil, fmt.Errorf("set up the server: %w", err)
