@@ -90,7 +90,7 @@ func TestAdviceIsDim(t *testing.T) {
 	hint := func(result protocol.Result) string {
 		return onTerminal(t, func(screen io.Writer) {
 			a := &cli.App{Streams: cli.Streams{Err: &terminal.Screen{To: screen}}}
-			look.HintNext(a, &session.Session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
+			look.HintNext(a.Streams, &session.Session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
 		})
 	}
 	require.Equal(t, dim+"To see what happened: "+terminal.Program()+" events patients-7x2k --failed"+plain+"\n", hint(protocol.Result{Status: interpreter.Failed}))

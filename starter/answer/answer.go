@@ -102,7 +102,7 @@ func answerCommand(a *cli.App, r *answerOptions, use string) *cobra.Command {
 			return err
 		}
 		return session.WithServer(a, &r.server, func(ctx context.Context, s *session.Session) error {
-			return answerAttempt(ctx, a, s, r, id)
+			return answerAttempt(ctx, a.Streams, s, r, id)
 		})
 	}
 	return command

@@ -50,10 +50,10 @@ type answerer struct {
 }
 
 // answerAttempt answers an attempt of a run.
-func answerAttempt(ctx context.Context, a *cli.App, s *session.Session, r *answerOptions, id string) error {
+func answerAttempt(ctx context.Context, streams cli.Streams, s *session.Session, r *answerOptions, id string) error {
 	found, err := s.Runs().Find(ctx, id, "")
 	if err != nil {
-		return session.FindError(a, s, err)
+		return session.FindError(streams, s, err)
 	}
 	t := &answerer{answerOptions: r, reader: s.Runs(), run: found}
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
@@ -75,7 +75,7 @@ func answerAttempt(ctx context.Context, a *cli.App, s *session.Session, r *answe
 	if err != nil {
 		return err
 	}
-	return reportAnswer(a, t, doc)
+	return reportAnswer(streams, t, doc)
 }
 
 // fitsAnswer refuses an answer that Temporal, or the payload store, would not take.
@@ -327,20 +327,20 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 
 // reportAnswer says what came of an answer: to the standard error where it was refused,
 // with what awaits an answer.
-func reportAnswer(a *cli.App, t *answerer, doc AnswerDocument) error {
+func reportAnswer(streams cli.Streams, t *answerer, doc AnswerDocument) error {
 	var err error
 	if doc.Outcome == steer.Refused {
 		err = cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 	}
 	if t.output == "json" {
-		if failed := terminal.PrintJSON(a.Out, doc); failed != nil {
+		if failed := terminal.PrintJSON(streams.Out, doc); failed != nil {
 			return failed
 		}
 		return err
 	}
-	to, said := a.Out, doc.Message
+	to, said := streams.Out, doc.Message
 	if doc.Outcome == steer.Refused {
-		to, said = a.Err, "refused: "+said
+		to, said = streams.Err, "refused: "+said
 	}
 	var b strings.Builder
 	b.WriteString(cli.OutcomeLine(to, doc.WorkflowID, said))

@@ -25,11 +25,11 @@ func NewEvalCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "eval EXPRESSION", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-			names, err := evalNames(a, with, sets)
+			names, err := evalNames(a.Streams, with, sets)
 			if err != nil {
 				return err
 			}
-			return Eval(a, args[0], names, output)
+			return Eval(a.Streams, args[0], names, output)
 		},
 	}
 	command.Flags().StringArrayVar(&with, "with", nil, "names from a JSON or YAML `FILE` with a map, or NAME=FILE; - is standard input; repeatable")
@@ -39,14 +39,14 @@ func NewEvalCommand(a *cli.App) *cobra.Command {
 }
 
 // evalNames are the names that an expression may use.
-func evalNames(a *cli.App, with, sets []string) (map[string]any, error) {
+func evalNames(streams cli.Streams, with, sets []string) (map[string]any, error) {
 	names := map[string]any{}
 	for _, one := range with {
 		name, path, named := strings.Cut(one, "=")
 		if !named {
 			path = one
 		}
-		value, err := evalValue(a, path)
+		value, err := evalValue(streams, path)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +70,11 @@ func evalNames(a *cli.App, with, sets []string) (map[string]any, error) {
 	return names, nil
 }
 
-func evalValue(a *cli.App, path string) (any, error) {
+func evalValue(streams cli.Streams, path string) (any, error) {
 	if path != "-" {
 		return readValue("--with", path)
 	}
-	data, err := cli.ReadBounded(a.In)
+	data, err := cli.ReadBounded(streams.In)
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
@@ -96,7 +96,7 @@ type evaluation struct {
 }
 
 // Eval evaluates an expression, with or without braces, or a text with several.
-func Eval(a *cli.App, text string, names map[string]any, output string) error {
+func Eval(streams cli.Streams, text string, names map[string]any, output string) error {
 	template, problems := expression.ParseCondition(text)
 	if len(problems) > 0 {
 		if mixed, more := expression.ParseTemplate(text); len(more) == 0 && strings.Contains(text, "{{") {
@@ -106,7 +106,7 @@ func Eval(a *cli.App, text string, names map[string]any, output string) error {
 	if len(problems) > 0 {
 		return cli.WithStatus(exitcode.Usage, errors.New(strings.TrimSpace(expressionProblems(text, problems))))
 	}
-	noteUngiven(a, template, names)
+	noteUngiven(streams, template, names)
 	canonical, err := expression.Canonical(names)
 	if err != nil {
 		return cli.UsageError("--with: %w", err)
@@ -122,9 +122,9 @@ func Eval(a *cli.App, text string, names map[string]any, output string) error {
 	}
 	doc.Parts = try.Parts(template.Parts(scope, expression.NewBudget(expression.DecisionLimits, now)))
 	if output == "json" {
-		err = terminal.PrintJSON(a.Out, doc)
+		err = terminal.PrintJSON(streams.Out, doc)
 	} else {
-		err = printEvaluation(a, doc)
+		err = printEvaluation(streams, doc)
 	}
 	if err == nil && doc.Error != "" {
 		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
@@ -133,7 +133,7 @@ func Eval(a *cli.App, text string, names map[string]any, output string) error {
 }
 
 // noteUngiven names what an expression uses and nobody has given: it is nil.
-func noteUngiven(a *cli.App, template *expression.Template, names map[string]any) {
+func noteUngiven(streams cli.Streams, template *expression.Template, names map[string]any) {
 	var noted []string
 	for _, ref := range template.Refs() {
 		if _, given := names[ref.Root]; given || slices.Contains(noted, ref.Root) {
@@ -144,20 +144,20 @@ func noteUngiven(a *cli.App, template *expression.Template, names map[string]any
 		if near := expression.Suggest(ref.Root, cli.SortedKeys(names)); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
-		a.Notef("note: %q has no value%s", ref.Root, hint)
+		streams.Notef("note: %q has no value%s", ref.Root, hint)
 	}
 }
 
-func printEvaluation(a *cli.App, doc evaluation) error {
-	paper := terminal.PaperOf(a.Out)
-	printer := try.Printer{W: a.Out, Width: paper.Width, Limit: mostEvalLines}
+func printEvaluation(streams cli.Streams, doc evaluation) error {
+	paper := terminal.PaperOf(streams.Out)
+	printer := try.Printer{W: streams.Out, Width: paper.Width, Limit: mostEvalLines}
 	printer.Parts("  ", doc.Parts)
 	if doc.Error != "" {
-		a.Notef("starter: %s", doc.Error)
+		streams.Notef("starter: %s", doc.Error)
 		return nil
 	}
 	printer.Value("", doc.Value.Data)
-	_, err := fmt.Fprintf(a.Out, "(%s)\n", describeValue(doc))
+	_, err := fmt.Fprintf(streams.Out, "(%s)\n", describeValue(doc))
 	return err
 }
 

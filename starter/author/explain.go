@@ -19,17 +19,17 @@ func NewExplainCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "explain [WORD]", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return Explain(a, strings.Join(args, ""), output) },
+		RunE: func(_ *cobra.Command, args []string) error { return Explain(a.Streams, strings.Join(args, ""), output) },
 	}
 	cli.OutputFlag(command, &output)
 	return command
 }
 
 // Explain prints what there is to say of a word, or lists the words.
-func Explain(a *cli.App, word, output string) error {
+func Explain(streams cli.Streams, word, output string) error {
 	r := reference.New(activities.Default())
 	if word == "" {
-		return explainIndex(a, r, output)
+		return explainIndex(streams, r, output)
 	}
 	found := r.Find(word)
 	if len(found) == 0 {
@@ -46,9 +46,9 @@ func Explain(a *cli.App, word, output string) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		writeEntry(&b, entry, terminal.Width(a.Out))
+		writeEntry(&b, entry, terminal.Width(streams.Out))
 	}
-	return a.Show(output, found, b.String())
+	return streams.Show(output, found, b.String())
 }
 
 // commandNamed is the command of a name, with or without starter before it, "" for none.
@@ -77,15 +77,15 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 }
 
 // explainIndex lists all words by their kinds.
-func explainIndex(a *cli.App, r *reference.Reference, output string) error {
+func explainIndex(streams cli.Streams, r *reference.Reference, output string) error {
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		fmt.Fprintf(&b, "%s:\n", kind.Plural())
-		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.Width(a.Out)-2) {
+		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.Width(streams.Out)-2) {
 			b.WriteString("  " + line + "\n")
 		}
 	}
-	return a.Show(output, r.Entries(), b.String())
+	return streams.Show(output, r.Entries(), b.String())
 }
 
 // NewSchemaCommand is the command schema.

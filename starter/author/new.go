@@ -82,7 +82,7 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
 		return cli.UsageError("FILE %q must end with .yaml", o.file)
 	}
-	if err := promptNew(a, o); err != nil {
+	if err := promptNew(a.Streams, o); err != nil {
 		return err
 	}
 	made, err := makeNew(a, o)

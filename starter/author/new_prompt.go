@@ -31,7 +31,7 @@ func (o *newOptions) sources() []newSource {
 }
 
 // promptNew completes the flags: by questions at a terminal, else by defaults.
-func promptNew(a *cli.App, o *newOptions) error {
+func promptNew(streams cli.Streams, o *newOptions) error {
 	var given []string
 	for _, source := range o.sources() {
 		if *source.into != "" && source.name != "style" {
@@ -42,7 +42,7 @@ func promptNew(a *cli.App, o *newOptions) error {
 		return cli.UsageError("%s exclude each other", strings.Join(given, " and "))
 	}
 	described := len(given) > 0 || o.style != ""
-	q := newPrompter(a)
+	q := newPrompter(streams)
 	asks := q != nil && !o.yes && o.output != "json"
 	switch {
 	case !described && asks:
@@ -80,11 +80,11 @@ func (q *prompter) offerProbe(o *newOptions) error {
 }
 
 // newPrompter prompts at a terminal; nil where there is none.
-func newPrompter(a *cli.App) *prompter {
-	if !a.CanAsk() || !a.ErrTerminal() {
+func newPrompter(streams cli.Streams) *prompter {
+	if !streams.CanAsk() || !streams.ErrTerminal() {
 		return nil
 	}
-	return &prompter{in: bufio.NewReader(a.In), out: a.Err}
+	return &prompter{in: bufio.NewReader(streams.In), out: streams.Err}
 }
 
 type prompter struct {

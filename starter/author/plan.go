@@ -124,7 +124,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 		return err
 	}
 	o.local.Playbooks = cmp.Or(o.local.Playbooks, load.FolderOf(name))
-	input, err := planInput(a, checked, workload, o)
+	input, err := planInput(a.Streams, checked, workload, o)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 }
 
 // planInput is what a worker is sent.
-func planInput(a *cli.App, checked load.Checked, workload map[string]any, o *planOptions) (call.PlanInput, error) {
+func planInput(streams cli.Streams, checked load.Checked, workload map[string]any, o *planOptions) (call.PlanInput, error) {
 	book := checked.Book
 	values, err := expression.Canonical(load.Merged(book.Workload, workload))
 	if err != nil {
@@ -154,7 +154,7 @@ func planInput(a *cli.App, checked load.Checked, workload map[string]any, o *pla
 	if run.Partition, err = book.Partition(o.partition, now); err != nil {
 		return call.PlanInput{}, cli.UsageError("the run has no partition: %w", err)
 	}
-	run.FullRefresh, err = load.Refreshed(a, book, o.fullRefresh)
+	run.FullRefresh, err = load.Refreshed(streams, book, o.fullRefresh)
 	return call.PlanInput{
 		Task: call.Task{
 			Name: checked.File.Name, Run: run, Data: interpreter.Data{Workload: expression.Of(values), Vars: empty, Steps: empty},

@@ -89,11 +89,11 @@ func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOpti
 	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres, DenyPython: o.DenyPython}, nil)
 	took := time.Since(began)
 	if o.update {
-		if reports, err = updateTests(a, suites, reports); err != nil {
+		if reports, err = updateTests(a.Streams, suites, reports); err != nil {
 			return err
 		}
 	}
-	if err := showTests(a, suites, reports, took, o); err != nil {
+	if err := showTests(a.Streams, suites, reports, took, o); err != nil {
 		return err
 	}
 	if failures(reports) > 0 {
@@ -166,7 +166,7 @@ func loadSuites(a *cli.App, paths []string) ([]*playtest.Suite, error) {
 
 // updateTests writes what came into the files of tests. It gives the reports without those of tests
 // that are right now.
-func updateTests(a *cli.App, suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
+func updateTests(streams cli.Streams, suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
 	shown := lists.Filter(reports, (*playtest.Report).Passed)
 	for _, suite := range suites {
 		text, changed, left, err := playtest.Updated(suite, reports)
@@ -177,17 +177,17 @@ func updateTests(a *cli.App, suites []*playtest.Suite, reports []*playtest.Repor
 			return nil, err
 		}
 		if changed > 0 {
-			a.Notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
+			streams.Notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
 		for _, report := range left {
-			a.Notef("%s: %q was not updated: its run has no result, or its expect is on one line", suite.Path, report.Test.Name)
+			streams.Notef("%s: %q was not updated: its run has no result, or its expect is on one line", suite.Path, report.Test.Name)
 		}
 		shown = append(shown, left...)
 	}
 	return shown, nil
 }
 
-func showTests(a *cli.App, suites []*playtest.Suite, reports []*playtest.Report, took time.Duration, o *TestingOptions) error {
+func showTests(streams cli.Streams, suites []*playtest.Suite, reports []*playtest.Report, took time.Duration, o *TestingOptions) error {
 	var coverage []*playtest.Coverage
 	if o.Coverage {
 		for _, suite := range suites {
@@ -196,22 +196,22 @@ func showTests(a *cli.App, suites []*playtest.Suite, reports []*playtest.Report,
 	}
 	switch o.Output {
 	case "junit":
-		return playtest.WriteJUnit(a.Out, reports)
+		return playtest.WriteJUnit(streams.Out, reports)
 	case "json":
-		return terminal.PrintJSON(a.Out, testsDocument(reports, coverage, took))
+		return terminal.PrintJSON(streams.Out, testsDocument(reports, coverage, took))
 	}
-	printReports(a.Out, reports, o.verbose)
+	printReports(streams.Out, reports, o.verbose)
 	if o.update && len(reports) == 0 {
 		return nil // all that had failed is written
 	}
 	for _, one := range coverage {
-		printCoverage(a.Out, one)
+		printCoverage(streams.Out, one)
 	}
 	line := fmt.Sprintf("%s passed in %s", terminal.Count(len(reports), "test"), terminal.Duration(took))
 	if failed := failures(reports); failed > 0 {
 		line = fmt.Sprintf("%d of %s failed in %s", failed, terminal.Count(len(reports), "test"), terminal.Duration(took))
 	}
-	_, _ = fmt.Fprintln(a.Out, line)
+	_, _ = fmt.Fprintln(streams.Out, line)
 	return nil
 }
 

@@ -45,7 +45,7 @@ func NewToolsCommand(a *cli.App) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			catalogue := activities.Default()
 			if len(args) == 0 {
-				return listTools(a, catalogue, output)
+				return listTools(a.Streams, catalogue, output)
 			}
 			spec, ok := catalogue.Spec(args[0])
 			if !ok {
@@ -62,7 +62,7 @@ func NewToolsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func listTools(a *cli.App, catalogue *activities.Catalogue, output string) error {
+func listTools(streams cli.Streams, catalogue *activities.Catalogue, output string) error {
 	docs := make([]toolDoc, 0, len(catalogue.Names()))
 	rows := terminal.NewTable("tool", "sink", "what it does")
 	for _, name := range catalogue.Names() {
@@ -70,7 +70,7 @@ func listTools(a *cli.App, catalogue *activities.Catalogue, output string) error
 		docs = append(docs, toolDocument(spec))
 		rows.AppendRow(table.Row{spec.Name, cli.Yes(spec.Writes), spec.Summary})
 	}
-	return a.Show(output, docs, terminal.Fit(rows, terminal.Width(a.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
+	return streams.Show(output, docs, terminal.Fit(rows, terminal.Width(streams.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
 }
 
 func toolDocument(spec playbook.ToolSpec) toolDoc {

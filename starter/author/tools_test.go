@@ -30,7 +30,7 @@ func TestToolsFit(t *testing.T) {
 	}
 
 	var out strings.Builder
-	require.NoError(t, listTools(&cli.App{Streams: cli.Streams{Out: &out}}, catalogue, "table"))
+	require.NoError(t, listTools(cli.Streams{Out: &out}, catalogue, "table"))
 	require.LessOrEqual(t, text.LongestLineLen(out.String()), 80, "%s", out.String())
 	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), fmt.Sprintf("│ %s │", "approval"))
 }

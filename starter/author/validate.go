@@ -165,7 +165,7 @@ func (v *validator) report() error {
 	default:
 		if len(v.all) > 0 {
 			v.app.Notef("%s", tally(v.all))
-			load.AdviseExplain(v.app, v.all)
+			load.AdviseExplain(v.app.Streams, v.all)
 		}
 	}
 	if err == nil && !v.result.Valid {

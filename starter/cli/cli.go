@@ -58,16 +58,16 @@ func (s StandardStreams) Write(p []byte) (int, error) {
 func (s StandardStreams) Close() error { return nil }
 
 // Show writes what a command has found: a document for programs, or a text.
-func (a *App) Show(output string, document any, text string) error {
+func (s Streams) Show(output string, document any, text string) error {
 	if output == "json" {
-		return terminal.PrintJSON(a.Out, document)
+		return terminal.PrintJSON(s.Out, document)
 	}
-	_, err := io.WriteString(a.Out, text)
+	_, err := io.WriteString(s.Out, text)
 	return err
 }
 
 // PrintLine writes a line to the standard output.
-func (a *App) PrintLine(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
+func (s Streams) PrintLine(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.Out, format+"\n", args...)
 	return err
 }

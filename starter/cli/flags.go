@@ -52,10 +52,10 @@ func StepOf(args []string, step *string) ([]string, error) {
 const renamedTo = "renamed-to"
 
 // NoteRenamed says of flags that were given by earlier names what they are called.
-func (a *App) NoteRenamed(command *cobra.Command) {
+func (s Streams) NoteRenamed(command *cobra.Command) {
 	command.Flags().Visit(func(flag *pflag.Flag) {
 		if name := flag.Annotations[renamedTo]; name != nil {
-			a.Notef("note: --%s is --%s now", flag.Name, name[0])
+			s.Notef("note: --%s is --%s now", flag.Name, name[0])
 		}
 	})
 }

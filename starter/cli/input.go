@@ -47,8 +47,8 @@ func (i *input) Read(p []byte) (int, error) {
 }
 
 // CanAsk reports whether somebody at a terminal may answer.
-func (a *App) CanAsk() bool {
-	in, is := a.In.(*input)
+func (s Streams) CanAsk() bool {
+	in, is := s.In.(*input)
 	if !is {
 		return false
 	}
@@ -61,17 +61,17 @@ var errDeclined = errors.New("nothing was changed")
 
 // Confirm asks whether to continue, unless yes says so already. Without a terminal it
 // is an error that names the flag.
-func (a *App) Confirm(yes bool, question string) error {
+func (s Streams) Confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if !a.CanAsk() {
+	if !s.CanAsk() {
 		return UsageError("%s Standard input is not a terminal; confirm with --yes", question)
 	}
-	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
-	err := answered(a.In)
+	_, _ = fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	err := answered(s.In)
 	if errors.Is(err, ErrInterrupted) {
-		a.Notef("") // ends the line of the question
+		s.Notef("") // ends the line of the question
 		return WithStatus(exitcode.Interrupted, errDeclined)
 	}
 	return err

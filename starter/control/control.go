@@ -70,7 +70,7 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 		return err
 	}
 	return session.WithServer(a, &o.Server, func(ctx context.Context, s *session.Session) error {
-		return steerFound(ctx, a, s, o, ids)
+		return steerFound(ctx, a.Streams, s, o, ids)
 	})
 }
 
@@ -161,19 +161,19 @@ func (o *Options) parseRest(rest []string) error {
 }
 
 // steerFound sends a command to the runs that are meant.
-func steerFound(ctx context.Context, a *cli.App, s *session.Session, o *Options, ids []string) error {
-	meant, err := targets(ctx, a, s, o, ids)
+func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) error {
+	meant, err := targets(ctx, streams, s, o, ids)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return showTargets(a, o, meant)
+		return showTargets(streams, o, meant)
 	}
-	answers := s.Sender().Send(ctx, o.Command, meant, steerWriter(a, o))
+	answers := s.Sender().Send(ctx, o.Command, meant, steerWriter(streams, o))
 	if o.Output == "json" {
-		err = terminal.PrintJSON(a.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, Runs: answers})
+		err = terminal.PrintJSON(streams.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
-		summarize(a, o, answers)
+		summarize(streams, o, answers)
 	}
 	if ctx.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
@@ -187,32 +187,32 @@ func steerFound(ctx context.Context, a *cli.App, s *session.Session, o *Options,
 }
 
 // showTargets shows which runs are meant.
-func showTargets(a *cli.App, o *Options, meant []runs.Found) error {
+func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	if o.Output == "json" {
 		answers := lists.Map(meant, func(run runs.Found) steer.Result { return steer.Result{Found: run} })
-		return terminal.PrintJSON(a.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
+		return terminal.PrintJSON(streams.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
 	}
 	if len(meant) == 0 {
 		return nil // it was said
 	}
-	_, err := fmt.Fprintln(a.Out, render.Runs(meant, time.Now(), terminal.PaperOf(a.Out)))
-	a.Notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.Words())
+	_, err := fmt.Fprintln(streams.Out, render.Runs(meant, time.Now(), terminal.PaperOf(streams.Out)))
+	streams.Notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.Words())
 	for _, run := range meant {
 		if run.Ended() {
-			a.Notef("%s has ended, so it would refuse the command", run.WorkflowID)
+			streams.Notef("%s has ended, so it would refuse the command", run.WorkflowID)
 		}
 	}
 	return err
 }
 
 // summarize sums up, and says how a pause ends.
-func summarize(a *cli.App, o *Options, answers []steer.Result) {
+func summarize(streams cli.Streams, o *Options, answers []steer.Result) {
 	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
 	}
 	if len(answers) > 1 {
-		a.Notef("%d done, %d unchanged, %d refused, %d without a response",
+		streams.Notef("%d done, %d unchanged, %d refused, %d without a response",
 			counts[steer.Done], counts[steer.Unchanged], counts[steer.Refused], counts[steer.Unknown])
 	}
 	if o.Name != steer.Pause || counts[steer.Done]+counts[steer.Unchanged] == 0 {
@@ -235,7 +235,7 @@ func summarize(a *cli.App, o *Options, answers []steer.Result) {
 	default:
 		command += " " + terminal.ShellWord(o.Step)
 	}
-	a.Advisef("to resume: %s", command)
+	streams.Advisef("to resume: %s", command)
 }
 
 // holdsStepAlone reports whether a run that has paused a step is not paused as a whole: that one is resumed with its
@@ -255,14 +255,14 @@ type SteerDocument struct {
 
 // targets finds the runs that are meant, each once. Unless all are found no command is
 // sent.
-func targets(ctx context.Context, a *cli.App, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
+func targets(ctx context.Context, streams cli.Streams, s *session.Session, o *Options, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
 		found, err := s.Runs().Running(ctx, o.query)
 		if errors.As(err, new(*runs.QueryError)) {
 			return nil, cli.UsageError("%w", err)
 		}
 		if err == nil && len(found) == 0 {
-			a.Notef("the query matches no open run, so nothing was sent")
+			streams.Notef("the query matches no open run, so nothing was sent")
 		}
 		return found, err
 	}
@@ -270,7 +270,7 @@ func targets(ctx context.Context, a *cli.App, s *session.Session, o *Options, id
 	if err == nil {
 		return found, nil
 	}
-	if err = session.FindError(a, s, err); len(ids) > 1 && cli.StatusOf(err) == exitcode.Usage {
+	if err = session.FindError(streams, s, err); len(ids) > 1 && cli.StatusOf(err) == exitcode.Usage {
 		return nil, cli.UsageError("%w; nothing was sent to any run", err)
 	}
 	return nil, err
@@ -278,17 +278,17 @@ func targets(ctx context.Context, a *cli.App, s *session.Session, o *Options, id
 
 // steerWriter writes results for eyes as they come, a line for each run: what was not done to
 // the standard error.
-func steerWriter(a *cli.App, o *Options) func(steer.Result) {
+func steerWriter(streams cli.Streams, o *Options) func(steer.Result) {
 	return func(answer steer.Result) {
 		if o.Output == "json" {
 			return
 		}
-		to, said := a.Out, answer.Message
+		to, said := streams.Out, answer.Message
 		switch answer.Outcome {
 		case steer.Refused:
-			to, said = a.Err, "refused: "+said
+			to, said = streams.Err, "refused: "+said
 		case steer.Unknown:
-			to, said = a.Err, "no answer: "+said
+			to, said = streams.Err, "no answer: "+said
 		}
 		_, _ = io.WriteString(to, cli.OutcomeLine(to, answer.WorkflowID, said))
 	}

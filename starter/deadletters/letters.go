@@ -69,7 +69,7 @@ func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
 
 // chain reads a run with its reprocesses, whose ID may be a beginning. It prints what
 // it could not read.
-func chain(ctx context.Context, a *cli.App, s *session.Session, workflowID, runID string) (*deadletter.Chain, error) {
+func chain(ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string) (*deadletter.Chain, error) {
 	if err := cli.CheckRun(workflowID, runID); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func chain(ctx context.Context, a *cli.App, s *session.Session, workflowID, runI
 		case missing == nil:
 			chain, err = s.DeadLetters().Chain(ctx, found.WorkflowID, "")
 		case errors.As(missing, &several):
-			return nil, session.FindError(a, s, missing)
+			return nil, session.FindError(streams, s, missing)
 		}
 	}
 	if errors.Is(err, runs.ErrNotFound) {
@@ -89,7 +89,7 @@ func chain(ctx context.Context, a *cli.App, s *session.Session, workflowID, runI
 			err, s.Address, s.Namespace, terminal.Program())
 	}
 	if err == nil {
-		reportLost(a, []*deadletter.Chain{chain})
+		reportLost(streams, []*deadletter.Chain{chain})
 	}
 	return chain, err
 }
@@ -99,7 +99,7 @@ func withChain(
 	a *cli.App, server *session.ServerFlags, workflowID, runID string, work func(context.Context, *session.Session, *deadletter.Chain) error,
 ) error {
 	return session.WithServer(a, server, func(ctx context.Context, s *session.Session) error {
-		chain, err := chain(ctx, a, s, workflowID, runID)
+		chain, err := chain(ctx, a.Streams, s, workflowID, runID)
 		if err != nil {
 			return err
 		}
@@ -107,10 +107,10 @@ func withChain(
 	})
 }
 
-func reportLost(a *cli.App, chains []*deadletter.Chain) {
+func reportLost(streams cli.Streams, chains []*deadletter.Chain) {
 	for _, chain := range chains {
 		if chain.Lost > 0 {
-			a.Notef("note: %s of %s%s counted, but no history describes them any more",
+			streams.Notef("note: %s of %s%s counted, but no history describes them any more",
 				terminal.Count(chain.Lost, "failed iteration"), chain.Origin.WorkflowID, cli.IsAre(chain.Lost))
 		}
 	}
@@ -160,14 +160,14 @@ func listDeadLetters(a *cli.App, workflowID string, options *listOptions) error 
 	}
 	filter.All = options.all
 	return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
-		return listLetters(ctx, a, s, workflowID, filter, options)
+		return listLetters(ctx, a.Streams, s, workflowID, filter, options)
 	})
 }
 
 func listLetters(
-	ctx context.Context, a *cli.App, s *session.Session, workflowID string, filter deadletter.Filter, options *listOptions,
+	ctx context.Context, streams cli.Streams, s *session.Session, workflowID string, filter deadletter.Filter, options *listOptions,
 ) error {
-	chains, err := chains(ctx, a, s, workflowID, options.letters.runID, filter)
+	chains, err := chains(ctx, streams, s, workflowID, options.letters.runID, filter)
 	if err != nil {
 		return err
 	}
@@ -182,12 +182,12 @@ func listLetters(
 	}
 	if options.output == "json" {
 		list.DeadLetters = cli.OrEmpty(list.DeadLetters)
-		return terminal.PrintJSON(a.Out, list)
+		return terminal.PrintJSON(streams.Out, list)
 	}
-	if err := writeLetters(a, list); err != nil {
+	if err := writeLetters(streams, list); err != nil {
 		return err
 	}
-	hintCancelled(a, chains, filter)
+	hintCancelled(streams, chains, filter)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
 const mostHints = 10
 
 // hintCancelled prints which runs have cancelled iterations, and how to run them again.
-func hintCancelled(a *cli.App, chains []*deadletter.Chain, filter deadletter.Filter) {
+func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadletter.Filter) {
 	hinted := 0
 	for _, chain := range chains {
 		n := chain.CountCancelled(filter)
@@ -211,23 +211,23 @@ func hintCancelled(a *cli.App, chains []*deadletter.Chain, filter deadletter.Fil
 			continue
 		}
 		if hinted++; hinted > mostHints {
-			a.Notef("more runs have cancelled iterations")
+			streams.Notef("more runs have cancelled iterations")
 			return
 		}
 		take := "to run them again"
 		if failed := len(Choose(chain, filter, 0).Open); failed > 0 {
 			take += fmt.Sprintf(", with the %d that failed", failed)
 		}
-		a.Advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
+		streams.Advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
 			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }
 
 func chains(
-	ctx context.Context, a *cli.App, s *session.Session, workflowID, runID string, filter deadletter.Filter,
+	ctx context.Context, streams cli.Streams, s *session.Session, workflowID, runID string, filter deadletter.Filter,
 ) ([]*deadletter.Chain, error) {
 	if workflowID != "" {
-		chain, err := chain(ctx, a, s, workflowID, runID)
+		chain, err := chain(ctx, streams, s, workflowID, runID)
 		return []*deadletter.Chain{chain}, err
 	}
 	if runID != "" {
@@ -238,19 +238,19 @@ func chains(
 		return nil, fmt.Errorf("%w; name a run, or ask an administrator to add it with type Int", err)
 	}
 	if err == nil {
-		reportLost(a, chains)
+		reportLost(streams, chains)
 	}
 	return chains, err
 }
 
-func writeLetters(a *cli.App, list letterList) error {
+func writeLetters(streams cli.Streams, list letterList) error {
 	if list.Total == 0 {
-		a.Notef("no dead letters")
+		streams.Notef("no dead letters")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, lettersTable(list.DeadLetters, terminal.PaperOf(a.Out))+"\n")
+	_, err := io.WriteString(streams.Out, lettersTable(list.DeadLetters, terminal.PaperOf(streams.Out))+"\n")
 	if left := list.Total - len(list.DeadLetters); left > 0 {
-		a.Notef("and %d more; --limit %d shows them", left, list.Total)
+		streams.Notef("and %d more; --limit %d shows them", left, list.Total)
 	}
 	return err
 }
@@ -324,7 +324,7 @@ func showDeadLetter(a *cli.App, id string, options *showOptions) error {
 		if options.output == "json" {
 			return terminal.PrintJSON(a.Out, doc)
 		}
-		return writeLetter(a, s, doc)
+		return writeLetter(a.Streams, s, doc)
 	})
 }
 
@@ -335,7 +335,7 @@ type letterDocument struct {
 	FailedWorkflow string `json:"failed_workflow,omitempty"`
 }
 
-func writeLetter(a *cli.App, s *session.Session, letter letterDocument) error {
+func writeLetter(streams cli.Streams, s *session.Session, letter letterDocument) error {
 	var b strings.Builder
 	line := func(name, text string) { fmt.Fprintf(&b, "%-14s %s\n", name+":", text) }
 	line("dead letter", letter.ID)
@@ -357,6 +357,6 @@ func writeLetter(a *cli.App, s *session.Session, letter letterDocument) error {
 		return err
 	}
 	fmt.Fprintf(&b, "error:\n%s", failure.String())
-	_, err := io.WriteString(a.Out, b.String())
+	_, err := io.WriteString(streams.Out, b.String())
 	return err
 }

@@ -44,7 +44,7 @@ func newReprocessCommand(a *cli.App) *cobra.Command {
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.queueGiven = command.Flags().Changed("task-queue")
-			return look.Refuse(a, reprocess(a, args[0], options), options.output)
+			return look.Refuse(a.Streams, reprocess(a, args[0], options), options.output)
 		},
 	}
 	options.letters.add(command)
@@ -135,14 +135,14 @@ func reprocessChain(
 			"wait until it ends, or omit --cancelled", chain.Origin.WorkflowID))
 	}
 	found := Choose(chain, filter, options.quarantine)
-	reportLeftOut(a, found, options.quarantine)
+	reportLeftOut(a.Streams, found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
-		return dryRun(a, found, options.output)
+		return dryRun(a.Streams, found, options.output)
 	case running != nil:
 		return followReprocess(a, s, running, found, options)
 	case len(found.Open) == 0:
-		return nothingToDo(a, found, options.output)
+		return nothingToDo(a.Streams, found, options.output)
 	}
 	ctx := a.Interrupts.Graceful
 	plan, err := ReprocessPlan(ctx, a, s, chain, found.Open, workload, options)
@@ -153,17 +153,17 @@ func reprocessChain(
 }
 
 // reportLeftOut prints what could have run.
-func reportLeftOut(a *cli.App, found Chosen, quarantine int) {
+func reportLeftOut(streams cli.Streams, found Chosen, quarantine int) {
 	if found.quarantined > 0 {
-		a.Notef("left out: %s that failed in %d runs or more (--quarantine-after)",
+		streams.Notef("left out: %s that failed in %d runs or more (--quarantine-after)",
 			terminal.Count(found.quarantined, "iteration"), quarantine)
 	}
 	if found.cancelled > 0 {
-		a.Notef("left out: %s (--cancelled includes them)", terminal.Count(found.cancelled, "cancelled iteration"))
+		streams.Notef("left out: %s (--cancelled includes them)", terminal.Count(found.cancelled, "cancelled iteration"))
 	}
 }
 
-func dryRun(a *cli.App, found Chosen, output string) error {
+func dryRun(streams cli.Streams, found Chosen, output string) error {
 	list := letterList{DeadLetters: cli.OrEmpty(found.Open), Total: len(found.Open), Cancelled: found.cancelled}
 	for _, letter := range found.Open {
 		if letter.WasCancelled() {
@@ -171,9 +171,9 @@ func dryRun(a *cli.App, found Chosen, output string) error {
 		}
 	}
 	if output == "json" {
-		return terminal.PrintJSON(a.Out, list)
+		return terminal.PrintJSON(streams.Out, list)
 	}
-	return writeLetters(a, list)
+	return writeLetters(streams, list)
 }
 
 // idle is what reprocess prints where there is nothing to do.
@@ -183,11 +183,11 @@ type idle struct {
 	Cancelled   int    `json:"cancelled"` // that --cancelled would take
 }
 
-func nothingToDo(a *cli.App, found Chosen, output string) error {
+func nothingToDo(streams cli.Streams, found Chosen, output string) error {
 	if output == "json" {
-		return terminal.PrintJSON(a.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
+		return terminal.PrintJSON(streams.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
-	a.Notef("nothing to do: no iteration is left to run again")
+	streams.Notef("nothing to do: no iteration is left to run again")
 	return nil
 }
 
@@ -199,7 +199,7 @@ func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Ch
 	}
 	run := s.Client.GetWorkflow(a.Interrupts.Graceful, running.WorkflowID, running.RunID)
 	if options.detach {
-		return look.ReportStart(a, s, run, options.output)
+		return look.ReportStart(a.Streams, s, run, options.output)
 	}
 	a.Notef("%s is open; following it", running.WorkflowID)
 	return look.Follow(a, s, run, options.output)
@@ -269,7 +269,7 @@ func Ours(ctx context.Context, s *session.Session, run *runs.Run, codes []string
 
 func startReprocess(ctx context.Context, a *cli.App, s *session.Session, plan start.Plan, again string, options *ReprocessOptions) error {
 	a.Notef("%s runs %s", plan.WorkflowID, again)
-	run, err := launch.Start(ctx, s, plan, a)
+	run, err := launch.Start(ctx, s, plan, a.Streams)
 	if started, ok := errors.AsType[*start.StartedError](err); ok { // another client started it at the same time
 		run, err = s.Client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}
@@ -277,7 +277,7 @@ func startReprocess(ctx context.Context, a *cli.App, s *session.Session, plan st
 		return err
 	}
 	if options.detach {
-		return look.ReportStart(a, s, run, options.output)
+		return look.ReportStart(a.Streams, s, run, options.output)
 	}
 	return look.Follow(a, s, run, options.output)
 }

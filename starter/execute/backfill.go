@@ -39,7 +39,7 @@ func NewBackfillCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "backfill FILE", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return look.Refuse(a, backfillPartitions(a, args[0], options), options.Run.Output)
+			return look.Refuse(a.Streams, backfillPartitions(a, args[0], options), options.Run.Output)
 		},
 	}
 	flags := command.Flags()
@@ -118,7 +118,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 		matrix.Within(from, to)
 		keys := matrix.Select(options.only)
 		if len(keys) == 0 || options.dryRun {
-			return start.Plan{}, reportSelected(a, matrix, keys, options)
+			return start.Plan{}, reportSelected(a.Streams, matrix, keys, options)
 		}
 		claim := matrix.Claim(keys)
 		if err := launch.CheckClaim(ctx, s, matrix, claim); err != nil {
@@ -175,22 +175,22 @@ type selected struct {
 }
 
 // reportSelected shows which partitions would run.
-func reportSelected(a *cli.App, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
+func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
 	if options.Run.Output == "json" {
-		if err := terminal.PrintJSON(a.Out, selected{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
+		if err := terminal.PrintJSON(streams.Out, selected{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
 			return err
 		}
 		return errNothing
 	}
-	a.Notef("%s: %s", matrix.Playbook, matrix.Tally())
+	streams.Notef("%s: %s", matrix.Playbook, matrix.Tally())
 	if len(keys) == 0 {
-		a.Notef("nothing to do: no partition is %s", notDone(options.only))
-		noteWhatCounts(a, matrix, options)
+		streams.Notef("nothing to do: no partition is %s", notDone(options.only))
+		noteWhatCounts(streams, matrix, options)
 		return errNothing
 	}
-	a.Notef("%s would run:", terminal.Count(len(keys), "partition"))
+	streams.Notef("%s would run:", terminal.Count(len(keys), "partition"))
 	for _, key := range keys {
-		if err := a.PrintLine("%s", key); err != nil {
+		if err := streams.PrintLine("%s", key); err != nil {
 			return err
 		}
 	}
@@ -198,14 +198,14 @@ func reportSelected(a *cli.App, matrix *backfill.Matrix, keys []string, options 
 }
 
 // noteWhatCounts says why what was asked for may be done already.
-func noteWhatCounts(a *cli.App, matrix *backfill.Matrix, options *PartitionsOptions) {
+func noteWhatCounts(streams cli.Streams, matrix *backfill.Matrix, options *PartitionsOptions) {
 	given := &options.Run.Workload
 	switch {
 	case options.only != backfill.OnlyMissing:
 	case matrix.Counts[partition.Stale] > 0:
-		a.Notef("to run stale ones, which an earlier version of the playbook has done, use --only stale")
+		streams.Notef("to run stale ones, which an earlier version of the playbook has done, use --only stale")
 	case len(given.Sets)+len(given.Files)+len(given.Values) > 0:
-		a.Notef("a partition is done whatever its workload was; to run it again with this workload, use --only all")
+		streams.Notef("a partition is done whatever its workload was; to run it again with this workload, use --only all")
 	}
 }
 

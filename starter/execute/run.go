@@ -50,7 +50,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 			}
-			return look.Refuse(a, Run(a, args[0], options), options.Output)
+			return look.Refuse(a.Streams, Run(a, args[0], options), options.Output)
 		},
 	}
 	options.Workload.Add(command)
@@ -106,7 +106,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	if err != nil {
 		return err
 	}
-	run, err := launch.Start(ctx, s, plan, a)
+	run, err := launch.Start(ctx, s, plan, a.Streams)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 			a.Notef("note: no worker polls the task queue %q; the run waits for one", s.TaskQueue)
 			a.Advisef("%s", render.StartWorker(s.TaskQueue, s.Flags))
 		}
-		return look.ReportStart(a, s, run, options.Output)
+		return look.ReportStart(a.Streams, s, run, options.Output)
 	}
 	if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
 		a.Notef("%s runs: %s", run.GetID(), link)
@@ -154,7 +154,7 @@ func Plan(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 		return plan, cli.UsageError("--partition: %w", err)
 	}
 	plan.Input.Partition = options.Partition
-	plan.Input.FullRefresh, err = load.Refreshed(a, checked.Book, options.fullRefresh)
+	plan.Input.FullRefresh, err = load.Refreshed(a.Streams, checked.Book, options.fullRefresh)
 	return plan, err
 }
 

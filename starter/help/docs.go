@@ -96,7 +96,7 @@ func docs(a *cli.App, options *docsOptions) error {
 	}
 	_, _ = fmt.Fprintf(a.Out, "Documents: %s\nCtrl-C stops it.\n", link)
 	if options.open != "" {
-		browse(ctx, a, link)
+		browse(ctx, a.Streams, link)
 	}
 	return serveUntil(ctx, listener, site)
 }
@@ -110,13 +110,13 @@ func pageAbout(word string) string {
 }
 
 // browse opens a browser at a link; the link is printed in any case.
-func browse(ctx context.Context, a *cli.App, link string) {
+func browse(ctx context.Context, streams cli.Streams, link string) {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		program = "open"
 	}
 	if err := exec.CommandContext(ctx, program, link).Start(); err != nil { //nolint:gosec // the link is ours
-		a.Notef("could not open a browser (%s); open the link", strings.TrimPrefix(err.Error(), "exec: "))
+		streams.Notef("could not open a browser (%s); open the link", strings.TrimPrefix(err.Error(), "exec: "))
 	}
 }
 

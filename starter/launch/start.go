@@ -38,8 +38,8 @@ func NewPlan(checked load.Checked, workload map[string]any, workflowID, folder s
 }
 
 // Start starts a run.
-func Start(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App) (client.WorkflowRun, error) {
-	known, err := Prepare(ctx, s, plan, a)
+func Start(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (client.WorkflowRun, error) {
+	known, err := Prepare(ctx, s, plan, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Start(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App)
 // Prepare makes sure that the server accepts a plan, and gives the search attributes that
 // its run may set. They are a convenience: a namespace without some of them runs playbooks
 // all the same.
-func Prepare(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App) (connect.Attributes, error) {
+func Prepare(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams) (connect.Attributes, error) {
 	if err := Fits(s, plan); err != nil {
 		return connect.Attributes{}, err
 	}
@@ -59,9 +59,9 @@ func Prepare(ctx context.Context, s *session.Session, plan start.Plan, a *cli.Ap
 		return known, start.ErrInterrupted
 	case err == nil:
 	case known.Has(start.LeastAttributes()...):
-		a.Notef("note: the run does not get all search attributes: %v", err)
+		streams.Notef("note: the run does not get all search attributes: %v", err)
 	default:
-		a.Notef("note: the run gets no search attributes: %v", err)
+		streams.Notef("note: the run gets no search attributes: %v", err)
 	}
 	return known, nil
 }

@@ -52,7 +52,7 @@ func CheckValid(a *cli.App, name string, workload map[string]any) (Checked, erro
 	}
 	if errs := checked.Found.Errors(); len(errs) > 0 {
 		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(errs, playbook.MaxShown))
-		AdviseExplain(a, errs)
+		AdviseExplain(a.Streams, errs)
 		return checked, cli.WithStatus(exitcode.Usage, &ProblemsError{Name: name, Problems: Problems(errs), Total: len(errs)})
 	}
 	return checked, nil

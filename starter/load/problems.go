@@ -58,7 +58,7 @@ type Problem struct {
 }
 
 // AdviseExplain says where the codes of problems are explained.
-func AdviseExplain(a *cli.App, found source.Diagnostics) {
+func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	if len(found) == 0 {
 		return
 	}
@@ -67,7 +67,7 @@ func AdviseExplain(a *cli.App, found source.Diagnostics) {
 	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
 		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)
 	}
-	a.Advisef("%s", text)
+	streams.Advisef("%s", text)
 }
 
 // Problems are those of a file that are printed.

@@ -11,7 +11,7 @@ import (
 const EveryStep = "*"
 
 // Refreshed are the steps that --full-refresh means.
-func Refreshed(a *cli.App, book *playbook.Playbook, named []string) ([]string, error) {
+func Refreshed(streams cli.Streams, book *playbook.Playbook, named []string) ([]string, error) {
 	if len(named) == 0 {
 		return nil, nil
 	}

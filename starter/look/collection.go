@@ -29,8 +29,8 @@ type collection struct {
 	said    time.Time
 }
 
-func newCollection(a *cli.App, s *session.Session, into *stats.Collector) *collection {
-	return &collection{session: s, into: into, shown: newProgress(a.Streams), said: time.Now().Add(quietFor - sayEvery)}
+func newCollection(streams cli.Streams, s *session.Session, into *stats.Collector) *collection {
+	return &collection{session: s, into: into, shown: newProgress(streams), said: time.Now().Add(quietFor - sayEvery)}
 }
 
 func (c *collection) close() { c.shown.close() }

@@ -65,7 +65,7 @@ func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 		return err
 	}
 	return session.WithRun(a, &options.Run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
-		return events(ctx, a, s, found, ask, options.Output)
+		return events(ctx, a.Streams, s, found, ask, options.Output)
 	})
 }
 
@@ -83,7 +83,7 @@ func (o *EventsOptions) filter() (runs.EventFilter, error) {
 	return filter, nil
 }
 
-func events(ctx context.Context, a *cli.App, s *session.Session, found runs.Found, ask runs.EventFilter, output string) error {
+func events(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, ask runs.EventFilter, output string) error {
 	if ask.Step != "" {
 		steps, err := s.Runs().StepNames(ctx, found)
 		if err != nil {
@@ -93,7 +93,7 @@ func events(ctx context.Context, a *cli.App, s *session.Session, found runs.Foun
 			return err
 		}
 	}
-	writer := newEventWriter(a, found, output)
+	writer := newEventWriter(streams, found, output)
 	summary, err := s.Runs().Events(ctx, found, ask, writer.write)
 	if ctx.Err() != nil {
 		err = cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
@@ -102,13 +102,13 @@ func events(ctx context.Context, a *cli.App, s *session.Session, found runs.Foun
 		err = end
 	}
 	for _, note := range summary.Notes {
-		a.Notef("note: %s", note)
+		streams.Notef("note: %s", note)
 	}
 	if err == nil && writer.n == 0 {
-		a.Notef("no events match")
+		streams.Notef("no events match")
 	}
 	if summary.Unasked > 0 && output == "table" {
-		a.Advisef("The attempts of iterations are not listed; add --step, --index or --failed.")
+		streams.Advisef("The attempts of iterations are not listed; add --step, --index or --failed.")
 	}
 	return err
 }
@@ -123,10 +123,10 @@ type eventWriter struct {
 	n      int
 }
 
-func newEventWriter(a *cli.App, found runs.Found, output string) *eventWriter {
-	w := &eventWriter{out: a.Out, found: found, output: output}
-	if terminal.IsTerminal(a.Out) {
-		w.width = terminal.Width(a.Out)
+func newEventWriter(streams cli.Streams, found runs.Found, output string) *eventWriter {
+	w := &eventWriter{out: streams.Out, found: found, output: output}
+	if terminal.IsTerminal(streams.Out) {
+		w.width = terminal.Width(streams.Out)
 	}
 	return w
 }

@@ -46,7 +46,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output s
 	defer cancel()
 	ended := make(chan outcome, 1)
 	go func() { ended <- link.outcome(ctx, run) }()
-	stop := cli.Beside(ctx, func(ctx context.Context) { watch(ctx, a, newObserver(s, run), link) })
+	stop := cli.Beside(ctx, func(ctx context.Context) { watch(ctx, a.Streams, newObserver(s, run), link) })
 	select {
 	case end := <-ended:
 		stop()
@@ -61,7 +61,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, output s
 		stop()
 	}
 	if s.Server == nil {
-		return stopFollowing(a, s, run, link.isLost(), output)
+		return stopFollowing(a.Streams, s, run, link.isLost(), output)
 	}
 	a.Notef("cancelling the run; press Ctrl-C again to exit at once")
 	end := cancelled(ctx, s, run, ended)
@@ -93,17 +93,17 @@ func cancelled(ctx context.Context, s *session.Session, run client.WorkflowRun, 
 
 // stopFollowing prints how to continue with a run that is no longer followed; lost says that
 // its server does not answer.
-func stopFollowing(a *cli.App, s *session.Session, run client.WorkflowRun, lost bool, output string) error {
+func stopFollowing(streams cli.Streams, s *session.Session, run client.WorkflowRun, lost bool, output string) error {
 	doc := unfinished(s, run)
 	if lost {
 		doc.Status = statusUnknown
-		a.Notef("stopped following; the server does not respond, so the status of the run is unknown")
+		streams.Notef("stopped following; the server does not respond, so the status of the run is unknown")
 	} else {
-		a.Notef("stopped following; the run continues")
+		streams.Notef("stopped following; the run continues")
 	}
-	hints(a, s, run)
+	hints(streams, s, run)
 	if output == "json" {
-		if err := terminal.PrintJSON(a.Out, doc); err != nil {
+		if err := terminal.PrintJSON(streams.Out, doc); err != nil {
 			return err
 		}
 	}
@@ -111,12 +111,12 @@ func stopFollowing(a *cli.App, s *session.Session, run client.WorkflowRun, lost 
 }
 
 // hints print how to find a run again.
-func hints(a *cli.App, s *session.Session, run client.WorkflowRun) {
+func hints(streams cli.Streams, s *session.Session, run client.WorkflowRun) {
 	if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
-		a.Advisef("  page:     %s", link)
+		streams.Advisef("  page:     %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
-		a.Advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.Flags)
+		streams.Advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.Flags)
 	}
 }
 
@@ -131,8 +131,8 @@ func PollInterval(least, watched, took time.Duration) time.Duration {
 }
 
 // watch shows what the observer sees until ctx ends.
-func watch(ctx context.Context, a *cli.App, observer *observer, link *contact) {
-	screen := newProgress(a.Streams)
+func watch(ctx context.Context, streams cli.Streams, observer *observer, link *contact) {
+	screen := newProgress(streams)
 	defer screen.close()
 	address, since := observer.session.Address, time.Now()
 	for wait := FollowInterval / 2; sleep.For(ctx, wait) == nil; {
@@ -144,11 +144,11 @@ func watch(ctx context.Context, a *cli.App, observer *observer, link *contact) {
 		case !connect.Unreachable(err):
 			if link.answered() {
 				screen.close()
-				a.Notef("the server at %s is back", address)
+				streams.Notef("the server at %s is back", address)
 			}
 		case link.unanswered():
 			screen.close()
-			a.Notef("lost the server at %s, reconnecting; the run continues", address)
+			streams.Notef("lost the server at %s, reconnecting; the run continues", address)
 		}
 		if err == nil {
 			screen.show(lines)

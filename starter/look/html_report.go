@@ -66,7 +66,7 @@ func writable(file string) error {
 }
 
 func htmlReport(ctx context.Context, a *cli.App, s *session.Session, found runs.Found, file string) error {
-	doc, err := documentOf(ctx, a, s, found)
+	doc, err := documentOf(ctx, a.Streams, s, found)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func htmlReport(ctx context.Context, a *cli.App, s *session.Session, found runs.
 }
 
 // documentOf reads the content of a report.
-func documentOf(ctx context.Context, a *cli.App, s *session.Session, found runs.Found) (report.Document, error) {
+func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found) (report.Document, error) {
 	doc := report.Document{At: time.Now()}
 	var err error
 	if doc.Status, err = s.Runs().Status(ctx, found, doc.At); err != nil {
@@ -96,7 +96,7 @@ func documentOf(ctx context.Context, a *cli.App, s *session.Session, found runs.
 		doc.Notes = append(doc.Notes, fmt.Sprintf("only steps that ran are shown, because the playbook cannot be read: %v", err))
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, cmp.Or(found.EndedAt, doc.At))
-	c := newCollection(a, s, stats.NewCollector(doc.Timeline.See))
+	c := newCollection(streams, s, stats.NewCollector(doc.Timeline.See))
 	defer c.close()
 	read, err := c.run(ctx, found, "for its report", doc.ChildRuns.Add)
 	if err == nil {

@@ -70,11 +70,11 @@ func List(a *cli.App, options *RunsOptions) error {
 		return err
 	}
 	return session.WithServer(a, &options.Server, func(ctx context.Context, s *session.Session) error {
-		return listRuns(ctx, a, s, since, options)
+		return listRuns(ctx, a.Streams, s, since, options)
 	})
 }
 
-func listRuns(ctx context.Context, a *cli.App, s *session.Session, since time.Time, options *RunsOptions) error {
+func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, since time.Time, options *RunsOptions) error {
 	list, err := s.Runs().List(ctx, runs.Filter{
 		Status: options.Status, Playbook: options.Playbook, Label: options.Label, Since: since, Limit: options.Limit, Children: options.Children,
 	})
@@ -90,18 +90,18 @@ func listRuns(ctx context.Context, a *cli.App, s *session.Session, since time.Ti
 	s.Runs().Positions(ctx, list.Runs)
 	s.Runs().FindUnpolled(ctx, &list, time.Now())
 	if options.Output == "json" {
-		return terminal.PrintJSON(a.Out, list)
+		return terminal.PrintJSON(streams.Out, list)
 	}
-	if err := writeRuns(a, list, time.Now()); err != nil {
+	if err := writeRuns(streams, list, time.Now()); err != nil {
 		return err
 	}
 	for _, queue := range list.NoWorker {
 		waiting := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.TaskQueue == queue })
-		a.Notef("note: no worker polls the task queue %q of %s", queue, terminal.Count(len(waiting), "open run"))
-		a.Advisef("%s", render.StartWorker(queue, s.Flags))
+		streams.Notef("note: no worker polls the task queue %q of %s", queue, terminal.Count(len(waiting), "open run"))
+		streams.Advisef("%s", render.StartWorker(queue, s.Flags))
 	}
 	if link := s.RunsLink(); link != "" {
-		a.Notef("in the web UI: %s", link)
+		streams.Notef("in the web UI: %s", link)
 	}
 	return nil
 }
@@ -112,14 +112,14 @@ func byAttribute() []interpreter.Status {
 	return lists.Map(all, func(info interpreter.StatusInfo) interpreter.Status { return info.Status })
 }
 
-func writeRuns(a *cli.App, list runs.List, now time.Time) error {
+func writeRuns(streams cli.Streams, list runs.List, now time.Time) error {
 	if len(list.Runs) == 0 {
-		a.Notef("no runs")
+		streams.Notef("no runs")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, render.Runs(list.Runs, now, terminal.PaperOf(a.Out))+"\n")
+	_, err := io.WriteString(streams.Out, render.Runs(list.Runs, now, terminal.PaperOf(streams.Out))+"\n")
 	if list.More {
-		a.Notef("and more; --limit 0 shows all")
+		streams.Notef("and more; --limit 0 shows all")
 	}
 	return err
 }

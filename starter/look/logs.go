@@ -48,7 +48,7 @@ func NewLogsCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			options.hasIndex = command.Flags().Changed("index")
-			return logs(a.Interrupts.Graceful, a, options, strings.Join(args, ""))
+			return logs(a.Interrupts.Graceful, a.Streams, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()
@@ -68,11 +68,11 @@ func (o *LogsOptions) check() error {
 	return nil
 }
 
-func logs(ctx context.Context, a *cli.App, options *LogsOptions, id string) error {
+func logs(ctx context.Context, streams cli.Streams, options *LogsOptions, id string) error {
 	if err := options.check(); err != nil {
 		return err
 	}
-	tail, err := OpenLog(a, options.file)
+	tail, err := OpenLog(streams, options.file)
 	if err != nil {
 		return err
 	}
@@ -84,12 +84,12 @@ func logs(ctx context.Context, a *cli.App, options *LogsOptions, id string) erro
 	if s != nil {
 		defer s.End(false)
 	}
-	run, unknown, err := logRun(ctx, a, s, id, options.step)
+	run, unknown, err := logRun(ctx, streams, s, id, options.step)
 	if err != nil {
 		return err
 	}
 	view := &LogView{Run: run.WorkflowID, Options: options, Show: func(text string) error {
-		_, err := io.WriteString(a.Out, text)
+		_, err := io.WriteString(streams.Out, text)
 		return err
 	}}
 	ended := func(ctx context.Context) bool {
@@ -108,35 +108,35 @@ func logs(ctx context.Context, a *cli.App, options *LogsOptions, id string) erro
 	case view.shown == 0 && unknown != nil:
 		return unknown
 	}
-	reportLogs(a, view, tail)
+	reportLogs(streams, view, tail)
 	return nil
 }
 
 // reportLogs says what the lines do not.
-func reportLogs(a *cli.App, view *LogView, tail *LogTail) {
+func reportLogs(streams cli.Streams, view *LogView, tail *LogTail) {
 	if view.shown == 0 {
-		a.Notef("%s has no matching lines about the run %s; other workers have their own logs", tail.name, view.Run)
+		streams.Notef("%s has no matching lines about the run %s; other workers have their own logs", tail.name, view.Run)
 	}
 	if view.foreign > 0 {
-		a.Notef("note: %s not JSON; use worker --log-file or --log-format json", terminal.Count(view.foreign, "line")+cli.IsAre(view.foreign))
+		streams.Notef("note: %s not JSON; use worker --log-file or --log-format json", terminal.Count(view.foreign, "line")+cli.IsAre(view.foreign))
 	}
 	if tail.long > 0 {
-		a.Notef("note: %s longer than %d KiB%s left out", terminal.Count(tail.long, "line"), maxLogLine>>10, cli.IsAre(tail.long))
+		streams.Notef("note: %s longer than %d KiB%s left out", terminal.Count(tail.long, "line"), maxLogLine>>10, cli.IsAre(tail.long))
 	}
 }
 
 // logRun finds the run of an ID. Without a server, or where that does not know the
 // run, which unknown then says, the ID is a whole one.
-func logRun(ctx context.Context, a *cli.App, s *session.Session, id, step string) (found runs.Found, unknown, err error) {
+func logRun(ctx context.Context, streams cli.Streams, s *session.Session, id, step string) (found runs.Found, unknown, err error) {
 	whole := runs.Found{WorkflowID: id}
 	if s == nil {
 		if id == "" {
 			return whole, nil, cli.WithStatus(exitcode.NoServer, errors.New("without a Temporal server, the newest run is unknown; name a RUN"))
 		}
-		a.Notef("note: there is no Temporal server, so %s is used as a complete ID", id)
+		streams.Notef("note: there is no Temporal server, so %s is used as a complete ID", id)
 		return whole, nil, nil
 	}
-	found, err = session.Find(ctx, a, s, id, "")
+	found, err = session.Find(ctx, streams, s, id, "")
 	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
 		return whole, err, nil
 	}
@@ -151,9 +151,9 @@ func logRun(ctx context.Context, a *cli.App, s *session.Session, id, step string
 }
 
 // OpenLog opens the log to read.
-func OpenLog(a *cli.App, name string) (*LogTail, error) {
+func OpenLog(streams cli.Streams, name string) (*LogTail, error) {
 	if name == "-" {
-		return newLogTail("standard input", io.NopCloser(a.In), nil), nil
+		return newLogTail("standard input", io.NopCloser(streams.In), nil), nil
 	}
 	path := cmp.Or(name, session.WorkerLogPath())
 	file, err := os.Open(path)

@@ -82,7 +82,7 @@ func TestLogsAreFollowed(t *testing.T) {
 		require.NoError(t, file.Close())
 	}
 	appendTo(path, line(1)+line(2)[:10])
-	tail, err := OpenLog((&cli.App{}), path)
+	tail, err := OpenLog((&cli.App{}).Streams, path)
 	require.NoError(t, err)
 	out := &safeBuffer{}
 	view := &LogView{Run: "r", Options: &LogsOptions{}, Show: func(text string) error {

@@ -230,7 +230,7 @@ func (o *observer) waitsSince(ctx context.Context, workers runs.Workers, now tim
 // errUnanswered says that the server passed a query on and no worker responded.
 var errUnanswered = errors.New("no worker responds")
 
-// Polled reports whether a worker polls the task queue.
+// polled reports whether a worker polls the task queue.
 func (o *observer) polled(ctx context.Context) (bool, error) {
 	workers, err := o.reader().Workers(ctx, o.session.TaskQueue)
 	return workers.Poll(time.Now()), err

@@ -79,14 +79,14 @@ func unfinished(s *session.Session, run client.WorkflowRun) document {
 }
 
 // ReportStart prints the IDs of a run that is not followed.
-func ReportStart(a *cli.App, s *session.Session, run client.WorkflowRun, output string) error {
+func ReportStart(streams cli.Streams, s *session.Session, run client.WorkflowRun, output string) error {
 	link := s.PageOf(run.GetID(), run.GetRunID())
 	if output == "json" {
-		return terminal.PrintJSON(a.Out, unfinished(s, run))
+		return terminal.PrintJSON(streams.Out, unfinished(s, run))
 	}
-	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
+	_, _ = fmt.Fprintf(streams.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
 	if link != "" {
-		_, _ = fmt.Fprintf(a.Out, "page:        %s\n", link)
+		_, _ = fmt.Fprintf(streams.Out, "page:        %s\n", link)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 	} else {
 		render.Report(a.Out, outcomeOf(a, s, run, result), terminal.PaperOf(a.Out))
 		if !s.Ends {
-			HintNext(a, s, run, result)
+			HintNext(a.Streams, s, run, result)
 		}
 	}
 	switch result.Status.Ending() {
@@ -125,7 +125,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 		}
 		if s.Server == nil {
 			a.Notef("The run may still be open.")
-			hints(a, s, run)
+			hints(a.Streams, s, run)
 		}
 		return cli.WithStatus(exitcode.NoServer, cli.ErrSaid)
 	}
@@ -173,16 +173,16 @@ func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result pr
 
 // HintNext prints what helps a run on that has not ended well: how to run the iterations again
 // that did not succeed, or where to see what happened.
-func HintNext(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) {
-	if hintDeadLetters(a, s, run, result) || result.Status != interpreter.Failed {
+func HintNext(streams cli.Streams, s *session.Session, run client.WorkflowRun, result protocol.Result) {
+	if hintDeadLetters(streams, s, run, result) || result.Status != interpreter.Failed {
 		return
 	}
-	a.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
+	streams.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
 }
 
 // hintDeadLetters prints how to run the iterations again that did not succeed; false where there
 // are none. Where a run was terminated, its result does not say whether there are any.
-func hintDeadLetters(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) bool {
+func hintDeadLetters(streams cli.Streams, s *session.Session, run client.WorkflowRun, result protocol.Result) bool {
 	var failed, cancelled int
 	for _, record := range result.Steps {
 		if record.Loop != nil {
@@ -198,14 +198,14 @@ func hintDeadLetters(a *cli.App, s *session.Session, run client.WorkflowRun, res
 	case cancelled > 0:
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
-	a.Advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.Flags)
+	streams.Advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.Flags)
 	return true
 }
 
 // Refuse prints why a run did not start where its output is JSON.
-func Refuse(a *cli.App, err error, output string) error {
+func Refuse(streams cli.Streams, err error, output string) error {
 	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
-		return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
+		return errors.Join(terminal.PrintJSON(streams.Out, refusal(err)), err)
 	}
 	return err
 }

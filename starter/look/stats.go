@@ -32,7 +32,7 @@ func NewStatsCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
-				return showStats(ctx, a, s, options, args)
+				return showStats(ctx, a.Streams, s, options, args)
 			})
 		},
 	}
@@ -61,12 +61,12 @@ func (o *statsOptions) check(command *cobra.Command, ids []string) error {
 	return nil
 }
 
-func showStats(ctx context.Context, a *cli.App, s *session.Session, options *statsOptions, ids []string) error {
-	found, err := chosen(ctx, a, s, options, ids)
+func showStats(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) error {
+	found, err := chosen(ctx, streams, s, options, ids)
 	if err != nil {
 		return err
 	}
-	c := newCollection(a, s, stats.NewCollector(nil))
+	c := newCollection(streams, s, stats.NewCollector(nil))
 	defer c.close()
 	for i, run := range found {
 		if _, err := c.run(ctx, run, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
@@ -78,14 +78,14 @@ func showStats(ctx context.Context, a *cli.App, s *session.Session, options *sta
 	}
 	sums := c.into.Stats()
 	if options.output == "json" {
-		return terminal.PrintJSON(a.Out, sums)
+		return terminal.PrintJSON(streams.Out, sums)
 	}
-	render.Stats(a.Out, sums, terminal.PaperOf(a.Out))
+	render.Stats(streams.Out, sums, terminal.PaperOf(streams.Out))
 	return nil
 }
 
 // chosen are the runs to sum up, each once.
-func chosen(ctx context.Context, a *cli.App, s *session.Session, options *statsOptions, ids []string) ([]runs.Found, error) {
+func chosen(ctx context.Context, streams cli.Streams, s *session.Session, options *statsOptions, ids []string) ([]runs.Found, error) {
 	if options.playbook != "" {
 		list, err := s.Runs().List(ctx, runs.Filter{Playbook: options.playbook, Limit: options.last})
 		if errors.Is(err, runs.ErrNoAttributes) {
@@ -108,7 +108,7 @@ func chosen(ctx context.Context, a *cli.App, s *session.Session, options *statsO
 	var all []runs.Found
 	known := map[string]bool{}
 	for _, id := range ids {
-		run, err := session.Find(ctx, a, s, id, "")
+		run, err := session.Find(ctx, streams, s, id, "")
 		if err != nil {
 			return nil, err
 		}

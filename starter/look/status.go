@@ -52,22 +52,22 @@ func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
 		return err
 	}
 	return session.WithRun(a, &options.Run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
-		return status(ctx, a, s, found, options)
+		return status(ctx, a.Streams, s, found, options)
 	})
 }
 
-func status(ctx context.Context, a *cli.App, s *session.Session, found runs.Found, options *StatusOptions) error {
+func status(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, options *StatusOptions) error {
 	status, err := Status(ctx, s, found, options.Step)
 	if err != nil {
 		return err
 	}
 	if options.Output == "json" {
-		return terminal.PrintJSON(a.Out, status)
+		return terminal.PrintJSON(streams.Out, status)
 	}
 	if options.follow && !found.Ended() {
-		return watchStatus(ctx, a, s, status, options)
+		return watchStatus(ctx, streams, s, status, options)
 	}
-	render.Status(a.Out, status, terminal.PaperOf(a.Out))
+	render.Status(streams.Out, status, terminal.PaperOf(streams.Out))
 	return nil
 }
 
@@ -91,8 +91,8 @@ const watchInterval = 2 * time.Second
 
 // watchStatus shows where the run is until it has ended: on a terminal in one
 // place, else whenever something has changed.
-func watchStatus(ctx context.Context, a *cli.App, s *session.Session, status *runs.Status, options *StatusOptions) error {
-	shown, since := newWatchScreen(a.Streams), time.Now()
+func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, status *runs.Status, options *StatusOptions) error {
+	shown, since := newWatchScreen(streams), time.Now()
 	for {
 		shown.show(status)
 		if status.Ended() {

@@ -252,7 +252,7 @@ func local(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
 }
 
-// changes are the hints of a tool that changes runs.
+// changesRuns are the hints of a tool that changes runs.
 func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, DestructiveHint: &destroys}
 }
@@ -266,13 +266,13 @@ func (s *mcpServer) addWriting() {
 		"Explains a word of the language: type, default, bounds and an example of a key; the fields of a tool; what a diagnostic means, with a wrong and a right example.",
 		func(a *cli.App, in mcpExplain) error {
 			if in.Word == "" { // as JSON, all that there is to say of all words is too much
-				return author.Explain(a, "", "table")
+				return author.Explain(a.Streams, "", "table")
 			}
-			return author.Explain(a, in.Word, "json")
+			return author.Explain(a.Streams, in.Word, "json")
 		})
 	addMCPTool(s, "eval", local("Evaluate an expression"),
 		"Evaluates an expression and returns the value of each of its parts.",
-		func(a *cli.App, in mcpEval) error { return author.Eval(a, in.Expression, in.Names, "json") })
+		func(a *cli.App, in mcpEval) error { return author.Eval(a.Streams, in.Expression, in.Names, "json") })
 	addMCPTool(s, "test", local("Run tests of playbooks"),
 		"Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) without waiting and without a server. For a request without an answer, it returns the entry to add.",
 		s.test)
@@ -397,7 +397,7 @@ func (s *mcpServer) run(a *cli.App, in mcpRun) error {
 		Server: s.server, Workload: in.workload(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
 		Output: "json", Detach: true, Strict: in.Strict, Partition: in.Partition,
 	}
-	return look.Refuse(a, execute.Run(a, name, o), "json")
+	return look.Refuse(a.Streams, execute.Run(a, name, o), "json")
 }
 
 // steer sends a command to a run. Its author says that a model has sent it.

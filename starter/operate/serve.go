@@ -110,7 +110,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		return cli.WithStatus(exitcode.Usage, err)
 	}
 	if !options.anyway {
-		if err := checkServed(a, options.playbooks, connections); err != nil {
+		if err := checkServed(a.Streams, options.playbooks, connections); err != nil {
 			return err
 		}
 	}
@@ -295,10 +295,10 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 
 // checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
 // then.
-func checkServed(a *cli.App, folder string, secrets tool.ConnectionResolver) error {
+func checkServed(streams cli.Streams, folder string, secrets tool.ConnectionResolver) error {
 	all := flaws(folder, secrets)
 	for _, one := range all {
-		_, _ = fmt.Fprint(a.Err, one.file.FormatFirst(one.found, playbook.MaxShown))
+		_, _ = fmt.Fprint(streams.Err, one.file.FormatFirst(one.found, playbook.MaxShown))
 	}
 	if len(all) == 0 {
 		return nil

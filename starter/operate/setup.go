@@ -27,7 +27,7 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 		Use: "setup", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return session.WithServer(a, &server, func(ctx context.Context, s *session.Session) error {
-				return Setup(ctx, a, s, check, output)
+				return Setup(ctx, a.Streams, s, check, output)
 			})
 		},
 	}
@@ -48,7 +48,7 @@ type SetupReport struct {
 }
 
 // Setup adds the search attributes that a namespace lacks, or checks them, and prints what there is.
-func Setup(ctx context.Context, a *cli.App, s *session.Session, check bool, output string) error {
+func Setup(ctx context.Context, streams cli.Streams, s *session.Session, check bool, output string) error {
 	attributes := connect.EnsureAttributes
 	if check {
 		attributes = connect.CheckAttributes
@@ -64,7 +64,7 @@ func Setup(ctx context.Context, a *cli.App, s *session.Session, check bool, outp
 		report.Error = rights.Error()
 	}
 	report.byHand(rights)
-	if err := a.Show(output, report, report.text()); err != nil {
+	if err := streams.Show(output, report, report.text()); err != nil {
 		return err
 	}
 	if rights != nil || len(found.Missing)+len(found.Mistyped) > 0 {

@@ -177,25 +177,25 @@ func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Ac
 	server := ui.New(ui.Options{
 		Client: s.Client, Namespace: s.Namespace, Runs: s.Runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
 		Again: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
-			return runAgain(ctx, a, *s, found, said)
+			return runAgain(ctx, a.Streams, *s, found, said)
 		},
 		Reprocess: func(ctx context.Context, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
 			return reprocessAgain(ctx, a, *s, found, only, said)
 		},
 		StartedWith: terminal.Program() + " " + command, TemporalAway: "It was at " + s.Address + ". Start it again; a local one is part of " + terminal.Program() + " dev.",
-		Library: library(a, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a), Docs: help.LazySite(),
+		Library: library(a.Streams, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a.Streams), Docs: help.LazySite(),
 	})
 	return session.Page{Server: server, Link: access.Link(base)}
 }
 
 // workerLog reads what the worker of this directory has logged about a run; nil where none logs
 // here.
-func workerLog(a *cli.App) func(context.Context, runs.Found, int) ([]string, error) {
+func workerLog(streams cli.Streams) func(context.Context, runs.Found, int) ([]string, error) {
 	if _, err := os.Stat(session.WorkerLogPath()); err != nil {
 		return nil
 	}
 	return func(ctx context.Context, found runs.Found, most int) ([]string, error) {
-		tail, err := look.OpenLog(a, "")
+		tail, err := look.OpenLog(streams, "")
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func workerLog(a *cli.App) func(context.Context, runs.Found, int) ([]string, err
 }
 
 // library is a folder of playbooks, nil for none.
-func library(a *cli.App, s *session.Session, folder string) *ui.Library {
+func library(streams cli.Streams, s *session.Session, folder string) *ui.Library {
 	if folder == "" {
 		return nil
 	}
@@ -233,10 +233,10 @@ func library(a *cli.App, s *session.Session, folder string) *ui.Library {
 			return book, nil
 		},
 		Start: func(ctx context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
-			return startBook(ctx, a, *s, folder, name, workload, said)
+			return startBook(ctx, streams, *s, folder, name, workload, said)
 		},
 		Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
-			return backfillBook(ctx, a, *s, folder, name, said)
+			return backfillBook(ctx, streams, *s, folder, name, said)
 		},
 	}
 }
@@ -264,7 +264,7 @@ func readBook(folder, name string, workload map[string]any) (load.Checked, error
 }
 
 // startBook starts a run of a playbook of a folder.
-func startBook(ctx context.Context, a *cli.App, s session.Session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
+func startBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, workload)
 	if err != nil {
 		return "", err
@@ -277,11 +277,11 @@ func startBook(ctx context.Context, a *cli.App, s session.Session, folder, name 
 		return "", err
 	}
 	plan.Details += "\n" + "Started" + attribution(said)
-	return startFor(ctx, a, &s, plan, said)
+	return startFor(ctx, streams, &s, plan, said)
 }
 
 // backfillBook starts a run for the partitions of a playbook of a folder that are missing.
-func backfillBook(ctx context.Context, a *cli.App, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
+func backfillBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, nil)
 	if err != nil {
 		return "", err
@@ -294,16 +294,16 @@ func backfillBook(ctx context.Context, a *cli.App, s session.Session, folder, na
 		return "", err
 	}
 	plan.Details += "\n" + "Started" + attribution(said)
-	return startFor(ctx, a, &s, plan, said)
+	return startFor(ctx, streams, &s, plan, said)
 }
 
 // startFor starts a run for a person on the page, and gives its workflow ID.
-func startFor(ctx context.Context, a *cli.App, s *session.Session, plan start.Plan, said ui.ChangedBy) (string, error) {
+func startFor(ctx context.Context, streams cli.Streams, s *session.Session, plan start.Plan, said ui.ChangedBy) (string, error) {
 	plan.Memo = map[string]any{protocol.StartedByMemo: said.By}
 	if said.Reason != "" {
 		plan.Memo[protocol.StartReasonMemo] = said.Reason
 	}
-	run, err := launch.Start(ctx, s, plan, a)
+	run, err := launch.Start(ctx, s, plan, streams)
 	if err != nil {
 		return "", err
 	}
@@ -311,7 +311,7 @@ func startFor(ctx context.Context, a *cli.App, s *session.Session, plan start.Pl
 }
 
 // runAgain starts a run with the playbook and the workload of another one.
-func runAgain(ctx context.Context, a *cli.App, s session.Session, found runs.Found, said ui.ChangedBy) (string, error) {
+func runAgain(ctx context.Context, streams cli.Streams, s session.Session, found runs.Found, said ui.ChangedBy) (string, error) {
 	input, err := s.Runs().Input(ctx, found.WorkflowID, found.LastRunID())
 	if err != nil {
 		return "", err
@@ -331,7 +331,7 @@ func runAgain(ctx context.Context, a *cli.App, s session.Session, found runs.Fou
 		return "", err
 	}
 	s.TaskQueue = found.TaskQueue
-	return startFor(ctx, a, &s, start.Plan{
+	return startFor(ctx, streams, &s, start.Plan{
 		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input, Expect: book.Expect,
 		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
 	}, said)
@@ -362,7 +362,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 		return "", err
 	}
 	plan.Details += "\n" + "Started" + attribution(said)
-	id, err := startFor(ctx, a, &s, plan, said)
+	id, err := startFor(ctx, a.Streams, &s, plan, said)
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return plan.WorkflowID, nil
 	}

@@ -101,12 +101,12 @@ func createSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 		return err
 	}
 	times := options.times.over(planned.Schedule)
-	if err := checkTimes(a, times); err != nil {
+	if err := checkTimes(a.Streams, times); err != nil {
 		return err
 	}
 	times = timetable.Settled(times)
 	return session.WithServer(a, &options.run.Server, func(ctx context.Context, s *session.Session) error {
-		err := Submit(ctx, s, planned, a, func(plan start.Plan) error {
+		err := Submit(ctx, s, planned, a.Streams, func(plan start.Plan) error {
 			action, err := action(s, plan, nil)
 			if err != nil {
 				return err
@@ -123,7 +123,7 @@ func createSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
-		return printSchedule(ctx, a, s, name, "created", options.output)
+		return printSchedule(ctx, a.Streams, s, name, "created", options.output)
 	})
 }
 
@@ -161,7 +161,7 @@ func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.
 }
 
 // printSchedule prints a schedule after a command.
-func printSchedule(ctx context.Context, a *cli.App, s *session.Session, name, done, output string) error {
+func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session, name, done, output string) error {
 	found, err := schedule(ctx, s, name)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func printSchedule(ctx context.Context, a *cli.App, s *session.Session, name, do
 		if err != nil {
 			return err
 		}
-		return terminal.PrintJSON(a.Out, doc)
+		return terminal.PrintJSON(streams.Out, doc)
 	}
 	times := timetable.Read(found.Described.Schedule)
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, wording.TimesInWords(times), times.Zone)
@@ -183,7 +183,7 @@ func printSchedule(ctx context.Context, a *cli.App, s *session.Session, name, do
 	default:
 		text += ", and no time is left"
 	}
-	_, err = fmt.Fprintln(a.Out, text)
+	_, err = fmt.Fprintln(streams.Out, text)
 	return err
 }
 
@@ -214,7 +214,7 @@ func updateSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 				return scheduleError("change", found.ID, err)
 			}
 			if renewed {
-				return printSchedule(ctx, a, s, found.ID, "knows the moves of clocks of the next years", options.output)
+				return printSchedule(ctx, a.Streams, s, found.ID, "knows the moves of clocks of the next years", options.output)
 			}
 			a.Notef("nothing to change: the schedule %s is already like this", found.ID)
 			return nil
@@ -227,10 +227,10 @@ func updateSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 		if err := a.Confirm(options.yes, fmt.Sprintf("Change the schedule %s?", found.ID)); err != nil {
 			return err
 		}
-		if err := Submit(ctx, s, r.plan, a, func(plan start.Plan) error { return change(ctx, s, r, plan) }); err != nil {
+		if err := Submit(ctx, s, r.plan, a.Streams, func(plan start.Plan) error { return change(ctx, s, r, plan) }); err != nil {
 			return scheduleError("change", found.ID, err)
 		}
-		return printSchedule(ctx, a, s, found.ID, "changed", options.output)
+		return printSchedule(ctx, a.Streams, s, found.ID, "changed", options.output)
 	})
 }
 
@@ -260,7 +260,7 @@ func revise(
 	times := options.times.over(base)
 	r.after, r.noteNew = timetable.Settled(times), r.noteOld
 	if r.timesChange() { // others may have made it with what starter would not write
-		if err := checkTimes(a, times); err != nil {
+		if err := checkTimes(a.Streams, times); err != nil {
 			return nil, err
 		}
 	}

@@ -90,8 +90,8 @@ func action(s *session.Session, plan start.Plan, memo map[string]any) (*client.S
 }
 
 // Submit submits the schedule that a plan is for.
-func Submit(ctx context.Context, s *session.Session, plan start.Plan, a *cli.App, submit func(start.Plan) error) error {
-	known, err := launch.Prepare(ctx, s, plan, a)
+func Submit(ctx context.Context, s *session.Session, plan start.Plan, streams cli.Streams, submit func(start.Plan) error) error {
+	known, err := launch.Prepare(ctx, s, plan, streams)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ type ScheduledRun struct {
 	Error      string             `json:"error,omitempty"`
 }
 
-// ScheduleDocument is a schedule with its last runs, at most so many.
+// scheduleDocument is a schedule with its last runs, at most so many.
 func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Schedule, most int) (*ScheduleDocument, error) {
 	times, info := timetable.Read(found.Described.Schedule), found.Described.Info
 	doc := &ScheduleDocument{
@@ -137,18 +137,18 @@ func listSchedules(a *cli.App, options *listSchedulesOptions) error {
 		if options.output == "json" {
 			return terminal.PrintJSON(a.Out, list)
 		}
-		return writeSchedules(a, list)
+		return writeSchedules(a.Streams, list)
 	})
 }
 
-func writeSchedules(a *cli.App, list ScheduleList) error {
+func writeSchedules(streams cli.Streams, list ScheduleList) error {
 	if len(list.Schedules) == 0 {
-		a.Notef("no %sschedules", map[bool]string{true: "more "}[list.Total > 0])
+		streams.Notef("no %sschedules", map[bool]string{true: "more "}[list.Total > 0])
 		return nil
 	}
-	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out))+"\n")
+	_, err := io.WriteString(streams.Out, schedulesTable(list.Schedules, terminal.PaperOf(streams.Out))+"\n")
 	if list.left > 0 {
-		a.Notef("and %d more; --after %s shows the next, --limit 0 all", list.left, terminal.ShellWord(list.Next))
+		streams.Notef("and %d more; --after %s shows the next, --limit 0 all", list.left, terminal.ShellWord(list.Next))
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func newScheduleShowCommand(a *cli.App) *cobra.Command {
 		Use: "show NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withSchedule(a, &options.server, args[0], func(ctx context.Context, s *session.Session, found *runs.Schedule) error {
-				return showSchedule(ctx, a, s, found, options.output)
+				return showSchedule(ctx, a.Streams, s, found, options.output)
 			})
 		},
 	}
@@ -234,13 +234,13 @@ func newScheduleShowCommand(a *cli.App) *cobra.Command {
 // mostRecent is how many runs the server remembers.
 const mostRecent = 10
 
-func showSchedule(ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, output string) error {
+func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, output string) error {
 	input, err := s.Runs().ScheduledInput(ctx, found)
 	if err != nil {
 		return err
 	}
 	if output == "yaml" {
-		_, err := io.WriteString(a.Out, input.Source)
+		_, err := io.WriteString(streams.Out, input.Source)
 		return err
 	}
 	doc, err := scheduleDocument(ctx, s, found, mostRecent)
@@ -255,7 +255,7 @@ func showSchedule(ctx context.Context, a *cli.App, s *session.Session, found *ru
 			}
 		}
 	}
-	return a.Show(output, doc, doc.text(terminal.PaperOf(a.Out).Width))
+	return streams.Show(output, doc, doc.text(terminal.PaperOf(streams.Out).Width))
 }
 
 // failure says why a run has failed.

@@ -44,7 +44,7 @@ func newScheduleResumeCommand(a *cli.App) *cobra.Command {
 		if err != nil {
 			return scheduleError("resume", found.ID, err)
 		}
-		return printSchedule(ctx, a, s, found.ID, "is resumed", "table")
+		return printSchedule(ctx, a.Streams, s, found.ID, "is resumed", "table")
 	})
 }
 
@@ -82,7 +82,7 @@ func newScheduleTriggerCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			return withSchedule(a, &server, args[0], func(ctx context.Context, s *session.Session, found *runs.Schedule) error {
-				return trigger(ctx, a, s, found, overlap, reason, output)
+				return trigger(ctx, a.Streams, s, found, overlap, reason, output)
 			})
 		},
 	}
@@ -102,7 +102,7 @@ type TriggeredRun struct {
 	RunID      string `json:"run_id,omitempty"`
 }
 
-func trigger(ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
+func trigger(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
 	made, err := s.Sender().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
@@ -113,7 +113,7 @@ func trigger(ctx context.Context, a *cli.App, s *session.Session, found *runs.Sc
 	result := TriggeredRun{Schedule: found.ID, Outcome: made.Outcome, WorkflowID: made.WorkflowID, RunID: made.RunID}
 	switch {
 	case output == "json":
-		if err := terminal.PrintJSON(a.Out, result); err != nil {
+		if err := terminal.PrintJSON(streams.Out, result); err != nil {
 			return err
 		}
 	case result.Outcome == steer.Started:
@@ -121,9 +121,9 @@ func trigger(ctx context.Context, a *cli.App, s *session.Session, found *runs.Sc
 		if ui := s.Link(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
-		return a.PrintLine("%s runs%s", result.WorkflowID, link)
+		return streams.PrintLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == steer.Waiting:
-		a.Notef("the run has not started yet; %s schedule show %s shows it when it has", terminal.Program(), found.ID)
+		streams.Notef("the run has not started yet; %s schedule show %s shows it when it has", terminal.Program(), found.ID)
 	}
 	if result.Outcome == steer.Skipped {
 		return cli.WithStatus(exitcode.Failed, fmt.Errorf(
@@ -170,7 +170,7 @@ func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			return withSchedule(a, &options.server, args[0], func(ctx context.Context, s *session.Session, found *runs.Schedule) error {
-				return backfillRuns(ctx, a, s, found, options)
+				return backfillRuns(ctx, a.Streams, s, found, options)
 			})
 		},
 	}
@@ -183,7 +183,7 @@ func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-func backfillRuns(ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, options *backfillOptions) error {
+func backfillRuns(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, options *backfillOptions) error {
 	name := timetable.Read(found.Described.Schedule).Zone
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -197,7 +197,7 @@ func backfillRuns(ctx context.Context, a *cli.App, s *session.Session, found *ru
 	case to.After(time.Now()):
 		return cli.UsageError("--to %s is in the future; the schedule itself starts those runs", options.to)
 	}
-	if err := confirmBackfill(ctx, a, s, found, from, to, options.yes); err != nil {
+	if err := confirmBackfill(ctx, streams, s, found, from, to, options.yes); err != nil {
 		return err
 	}
 	err = handle(ctx, s, found).Backfill(ctx, client.ScheduleBackfillOptions{
@@ -206,7 +206,7 @@ func backfillRuns(ctx context.Context, a *cli.App, s *session.Session, found *ru
 	if err != nil {
 		return scheduleError("backfill", found.ID, err)
 	}
-	return a.PrintLine("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
+	return streams.PrintLine("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
 		found.ID, wording.InZone(from, name), wording.InZone(to, name), options.overlap, terminal.Program(), found.ID)
 }
 
@@ -237,7 +237,7 @@ func newScheduleDeleteCommand(a *cli.App) *cobra.Command {
 }
 
 // confirmBackfill asks about a backfill of many runs, and refuses one of more.
-func confirmBackfill(ctx context.Context, a *cli.App, s *session.Session, found *runs.Schedule, from, to time.Time, yes bool) error {
+func confirmBackfill(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, from, to time.Time, yes bool) error {
 	count, more, err := s.Runs().ScheduledTimes(ctx, found, from, to, mostBackfilled)
 	switch {
 	case err != nil:
@@ -246,7 +246,7 @@ func confirmBackfill(ctx context.Context, a *cli.App, s *session.Session, found 
 		return cli.UsageError("%s has more than %d times from %s to %s; use a shorter range, or pass the whole range to the playbook as workload",
 			found.ID, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
 	case count > unasked:
-		return a.Confirm(yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))
+		return streams.Confirm(yes, fmt.Sprintf("Start %d runs of %s?", count, found.ID))
 	}
 	return nil
 }

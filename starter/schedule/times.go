@@ -109,7 +109,7 @@ func (f *timeFlags) check() error {
 
 // checkTimes refuses times that make no sense, with the names of the flags; of what
 // they mean it warns.
-func checkTimes(a *cli.App, times *playbook.Schedule) error {
+func checkTimes(streams cli.Streams, times *playbook.Schedule) error {
 	var wrong []string
 	now := time.Now()
 	for _, problem := range append(check.ScheduleProblems(times, cli.KnownZone), check.ClockProblems(times, now, now.AddDate(1, 0, 0))...) {
@@ -117,7 +117,7 @@ func checkTimes(a *cli.App, times *playbook.Schedule) error {
 		case problem.Word == "":
 			wrong = append(wrong, "when to run is missing: use --cron or --every, or add metadata.schedule to the playbook")
 		case problem.Warning:
-			a.Notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
+			streams.Notef("%s", terminal.PaperOf(streams.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
 		default:
 			wrong = append(wrong, flagOf[problem.Word]+" "+flagWords.Replace(problem.Message))
 		}
@@ -137,7 +137,7 @@ var flagWords = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// lines are settled times as metadata.schedule would write them.
+// timeLines are settled times as metadata.schedule would write them.
 func timeLines(times *playbook.Schedule) []string {
 	var lines []string
 	add := func(name, value string) {

@@ -59,7 +59,7 @@ func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Conte
 		}
 	}
 	return WithServer(a, &flags.Server, func(ctx context.Context, s *Session) error {
-		found, err := Find(ctx, a, s, id, flags.RunID)
+		found, err := Find(ctx, a.Streams, s, id, flags.RunID)
 		if err != nil {
 			return err
 		}
@@ -69,16 +69,16 @@ func WithRun(a *cli.App, flags *RunFlags, args []string, work func(context.Conte
 }
 
 // Find finds a run, and names it where the ID is "": it is the newest one then.
-func Find(ctx context.Context, a *cli.App, s *Session, id, runID string) (runs.Found, error) {
+func Find(ctx context.Context, streams cli.Streams, s *Session, id, runID string) (runs.Found, error) {
 	found, err := s.Runs().Find(ctx, id, runID)
 	if err == nil && id == "" {
-		a.Notef("the newest run: %s", found.WorkflowID)
+		streams.Notef("the newest run: %s", found.WorkflowID)
 	}
-	return found, FindError(a, s, err)
+	return found, FindError(streams, s, err)
 }
 
 // FindError says what would work where a run was not found.
-func FindError(a *cli.App, s *Session, err error) error {
+func FindError(streams cli.Streams, s *Session, err error) error {
 	var unknown *runs.UnknownError
 	var ambiguous *runs.AmbiguousError
 	switch {

@@ -142,7 +142,7 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 		if state == nil && cursor.IsZero() {
 			return cli.UsageError("the state %s does not exist yet, so there is nothing to forget", one.at.Name)
 		}
-		noteReadAgain(a, one, state, cursor)
+		noteReadAgain(a.Streams, one, state, cursor)
 		if err := a.Confirm(o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
 			return err
 		}
@@ -154,17 +154,17 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 		if err != nil {
 			return err
 		}
-		return reportChange(a, one, change, answer.Holders, o.output)
+		return reportChange(a.Streams, one, change, answer.Holders, o.output)
 	})
 }
 
 // noteReadAgain says of a change behind which rows are read again that the sink would write them twice.
-func noteReadAgain(a *cli.App, one keptStep, state *incremental.State, to incremental.Cursor) {
+func noteReadAgain(streams cli.Streams, one keptStep, state *incremental.State, to incremental.Cursor) {
 	if one.kept.Inserts == nil || state == nil || state.Watermark.IsZero() {
 		return
 	}
 	if to.IsZero() || bytes.Compare(to.Position, state.Watermark.Position) < 0 {
-		a.Notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.kept.Inserts.Pos.Line)
+		streams.Notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.kept.Inserts.Pos.Line)
 	}
 }
 
@@ -179,10 +179,10 @@ func changeQuestion(name string, state *incremental.State, to incremental.Cursor
 	return fmt.Sprintf("Set the state %s%s to %s?", terminal.OneLine(name), from, wording.CursorText(to.Value))
 }
 
-func reportChange(a *cli.App, one keptStep, change incremental.StateChange, holders []string, output string) error {
+func reportChange(streams cli.Streams, one keptStep, change incremental.StateChange, holders []string, output string) error {
 	held := len(holders) > 0
 	if output == "json" {
-		if err := terminal.PrintJSON(a.Out, changeOutcome{
+		if err := terminal.PrintJSON(streams.Out, changeOutcome{
 			Step: one.name, State: change.Name, Changed: !held, From: change.From.Value, To: change.To.Value, By: change.By, Note: change.Note, HeldBy: holders,
 		}); err != nil {
 			return err
@@ -195,11 +195,11 @@ func reportChange(a *cli.App, one keptStep, change incremental.StateChange, hold
 	case output == "json":
 		return nil
 	case change.To.IsZero():
-		return a.PrintLine("%s: forgotten, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.From.Value),
+		return streams.PrintLine("%s: forgotten, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.From.Value),
 			initialText(one.step.Incremental))
 	}
 	reads := incremental.Before(one.step.Incremental.Type, change.To, one.step.Incremental.Lag)
-	return a.PrintLine("%s: %s, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.To.Value),
+	return streams.PrintLine("%s: %s, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.To.Value),
 		wording.CursorText(change.From.Value), wording.CursorText(reads.Value))
 }
 

@@ -149,7 +149,7 @@ func listStatesOf(a *cli.App, o *stateListOptions) error {
 		if len(list.States) == 0 {
 			a.Notef("%s: there are no states yet", terminal.OneLine(o.auth))
 		}
-		return writeStates(a, list, o.output)
+		return writeStates(a.Streams, list, o.output)
 	})
 }
 
@@ -177,21 +177,21 @@ func listStates(a *cli.App, name, step string, o *stateOptions) error {
 			}
 			list.More = list.More || found.more
 		}
-		return writeStates(a, list, o.output)
+		return writeStates(a.Streams, list, o.output)
 	})
 }
 
-func writeStates(a *cli.App, list stateList, output string) error {
+func writeStates(streams cli.Streams, list stateList, output string) error {
 	switch {
 	case output == "json":
-		return terminal.PrintJSON(a.Out, list)
+		return terminal.PrintJSON(streams.Out, list)
 	case len(list.States) == 0:
 		return nil
 	}
 	now := time.Now()
-	_, err := io.WriteString(a.Out, statesTable(list.States, now, terminal.PaperOf(a.Out))+"\n"+heldSteps(list.States, now))
+	_, err := io.WriteString(streams.Out, statesTable(list.States, now, terminal.PaperOf(streams.Out))+"\n"+heldSteps(list.States, now))
 	if list.More {
-		a.Notef("and more; state show shows one by its name")
+		streams.Notef("and more; state show shows one by its name")
 	}
 	return err
 }

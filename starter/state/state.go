@@ -104,10 +104,10 @@ func keptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, erro
 		}
 		elements = append(elements, expression.Of(value))
 	}
-	return keptStepsOf(a, book, workload, step, elements)
+	return keptStepsOf(a.Streams, book, workload, step, elements)
 }
 
-func keptStepsOf(a *cli.App, book *playbook.Playbook, workload map[string]any, only string, elements []expression.Value) ([]keptStep, error) {
+func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[string]any, only string, elements []expression.Value) ([]keptStep, error) {
 	var all []keptStep
 	for _, kept := range book.KeptStates() {
 		if only != "" && kept.Step != only {
@@ -116,7 +116,7 @@ func keptStepsOf(a *cli.App, book *playbook.Playbook, workload map[string]any, o
 		at, step, loops, err := stateAt(book, workload, kept.Step, elements)
 		switch {
 		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
-			a.Notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
+			streams.Notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
 			continue
 		case err != nil:
 			return nil, cli.UsageError("the name of the state of step %q is not known: %w; pass the missing values with --set or --element", kept.Step, err)
