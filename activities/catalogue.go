@@ -166,10 +166,10 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 			continue
 		}
 		_, waits := one.(tool.Beginner)
-		byName[name] = c.limited(c.watched(c.wrap(c.around(name, one.Run), waits)))
+		byName[name] = c.limited(c.watched(c.wrap(shaping(c.around(name, one.Run)), waits)))
 		if writer, ok := one.(tool.Writer); ok {
 			write := interpreter.WriteActivity(name)
-			byName[write] = c.limited(c.watched(c.wrap(c.around(write, writer.Write), waits)))
+			byName[write] = c.limited(c.watched(c.wrap(shaping(c.around(write, writer.Write)), waits)))
 		}
 	}
 	return byName

@@ -331,7 +331,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 // write makes an attempt to write, with a ledger entry where the call is not sure.
 func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
-		input = s.of.prepare(input)
+		input = s.of.prepare(ctx, input)
 		if s.note = s.of.noteFor(input, s.sink.View().Warnings()); s.note == nil {
 			return sinkFirst, nil
 		}
@@ -385,13 +385,21 @@ func (s *hostedSink) leave() sinkEnd {
 }
 
 // prepare has a write prepared on another processor, while its note is made.
-func (h *hostedCall) prepare(in interpreter.ToolInput) interpreter.ToolInput {
+func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
 	preparer, ok := h.catalogue.tools[in.Tool].(tool.Preparer)
 	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
 	}
 	unprepared := h.ofRun(in) // a write may note whose it is
-	in.Prepared = sync.OnceValue(func() any { return preparer.Prepare(unprepared) })
+	reshape := sync.OnceValues(func() (interpreter.Reshaped, error) { return Reshape(ctx, unprepared) })
+	in.Reshaped = reshape
+	in.Prepared = sync.OnceValue(func() any {
+		rows, err := reshape()
+		if err != nil {
+			return nil // the attempt fails with it
+		}
+		return preparer.Prepare(unprepared.InShape(rows))
+	})
 	go func() {
 		defer func() { _ = recover() }() // the write panics as well, where that is reported
 		in.Prepared()

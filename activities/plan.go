@@ -317,11 +317,11 @@ func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (pl
 	}
 	in.RateLimit, in.ControlID = nil, "" // no attempt of the call
 	const beginsItself = true
-	attempt := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	attempt := c.wrap(shaping(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		var err error
 		plan, err = table.Plan(ctx, in)
 		return interpreter.ToolResult{}, err
-	}, beginsItself)
+	}), beginsItself)
 	_, _, err = attempt(ctx, in)
 	return plan, err
 }

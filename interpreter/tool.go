@@ -35,6 +35,9 @@ type ToolInput struct {
 	Args *expression.Value `json:"args,omitempty"`
 	// Result is what a sink without args and statement writes.
 	Result *expression.Value `json:"result,omitempty"`
+	// Shape is what becomes of each row of a sink before it is written, nil for nothing. Args and Result are the rows as they
+	// were.
+	Shape *RowWork `json:"shape,omitempty"`
 	// Auth names a connection, resolved inside the activity.
 	Auth string `json:"auth,omitempty"`
 	// Origin is the scheme and host of the call's first request, where Auth is
@@ -93,6 +96,8 @@ type ToolInput struct {
 	Note *LedgerEntry `json:"-"`
 	// Prepared gives what the tool has prepared of the write, where that began before the note was made; nil elsewhere.
 	Prepared func() any `json:"-"`
+	// Reshaped gives the rows of the attempt in shape, where that began before the attempt was made; nil elsewhere.
+	Reshaped func() (Reshaped, error) `json:"-"`
 }
 
 // SinkConnection is a connection that a sink names. Kept in workflow history.
@@ -157,6 +162,8 @@ type ToolMeta struct {
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 	// LeftOut is what a table did not get, nil where it gets all.
 	LeftOut *RowCounts `json:"left_out,omitempty"`
+	// Notes are what expressions over rows have to say of data that they could use. Tools leave it nil.
+	Notes []string `json:"notes,omitempty"`
 	// Rows is what the attempt did to data. Tools leave it nil where they write no table: the worker counts what else there is to
 	// count, and leaves an empty one where that is the call's to do. Nil says that nothing is counted, as by workers of before.
 	Rows *Rows `json:"rows,omitempty"`
@@ -192,7 +199,8 @@ func (r ToolResult) Outcome() Outcome {
 
 // IsZero has encoding/json omit an empty meta.
 func (m ToolMeta) IsZero() bool {
-	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil && m.Rows == nil
+	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil && m.Rows == nil &&
+		len(m.Notes) == 0
 }
 
 // Kind is the kind of an error: error.kind in expressions and the type of the
@@ -398,6 +406,9 @@ type RunLimits struct {
 	// RetriesTables says that a table sink without a retry of its own has that of playbook.TableRetry. Runs that
 	// began before there was one do not have it.
 	RetriesTables bool `json:"retries_tables,omitempty"`
+	// MapsRows says that args of a sink that map more than a decision may are mapped by its attempts, row by row. Runs that began
+	// before that was so fail.
+	MapsRows bool `json:"maps_rows,omitempty"`
 }
 
 // SinkPolicies are those that rule on the failures of a sink, whose tool is given.
@@ -443,7 +454,7 @@ func (l RunLimits) inlineSize(size, storedFrom int) int {
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
 		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, MaxVisits: limits.MaxVisits,
-		RetriesTables: true,
+		RetriesTables: true, MapsRows: true,
 	}
 }
 

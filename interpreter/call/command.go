@@ -116,7 +116,7 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 // that point.
 func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 	config.Action, config.Policies = of.Action, config.Limits.SinkPolicies(config.Book, of, config.toolOf(of))
-	writes.Place = of.Place
+	writes.Place, writes.MapsRows = of.Place, config.Limits.MapsRows
 	config.Sink = &writes
 	return New(config)
 }

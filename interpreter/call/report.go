@@ -21,6 +21,8 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 		return
 	}
 	c.state.Turn = nil
+	c.warnOf(outcome.Meta.Notes)
+	outcome.Meta.Notes = nil
 	if c.requests.Traits(c.state.StartedAt).Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
 		c.await(outcome, now)
 		return

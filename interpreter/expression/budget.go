@@ -41,6 +41,10 @@ type Budget struct {
 	bytes  int
 	now    time.Time
 	notes  []note
+	// machine is that of all evaluations, nil for one of each.
+	machine *machine
+	// row is the element that a RowMap is at.
+	row int
 }
 
 // NewBudget returns an unused budget. now is the recorded time that now()
@@ -51,6 +55,13 @@ func NewBudget(limits Limits, now time.Time) *Budget {
 
 // DecisionBudget is the unused budget of one decision.
 func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, now) }
+
+// Renew makes the budget unused again, for the next piece of work that has all of it. What was noted stays.
+func (b *Budget) Renew() { b.steps, b.bytes = 0, 0 }
+
+// Repeat has all evaluations with the budget share what one of them needs, for work that is done again and again. They have to be in
+// one scope, in which a name has a value always or never.
+func (b *Budget) Repeat() { b.machine = newMachine() }
 
 // charge takes steps and bytes before the work they stand for. Once it has
 // failed it fails for every later charge too, so that an exhausted budget

@@ -84,6 +84,11 @@ func addBookkeeping(add func(string, func(...any) (any, error))) {
 		})
 	}
 	charge("$tick", func(b *Budget, n int) error { return b.charge(n, 0) })
+	charge("$nextRow", func(b *Budget, n int) error {
+		b.row++
+		b.Renew()
+		return b.charge(n, 0)
+	})
 	charge("$madeList", (*Budget).list)
 	charge("$madeMap", (*Budget).pairs)
 }

@@ -27,6 +27,7 @@ const nodesPerTick = 8
 type lowering struct {
 	temps    int
 	closures int
+	rows     bool     // the outermost loop is that of a RowMap
 	bound    []string // names that let has bound around the node
 }
 

@@ -61,7 +61,11 @@ func (l *lowering) loopOver(
 ) *ast.BuiltinNode {
 	predicate := n.Arguments[1].(*ast.PredicateNode) // the parser builds a predicate here
 	weight := 1 + countNodes(predicate.Node)/nodesPerTick
-	tick := l.call(predicate, "$tick", place(&ast.IntegerNode{Value: weight}, predicate))
+	ticks := "$tick"
+	if l.closures == 0 && l.rows {
+		ticks = "$nextRow"
+	}
+	tick := l.call(predicate, ticks, place(&ast.IntegerNode{Value: weight}, predicate))
 	l.closures++
 	round := place(&ast.SequenceNode{Nodes: []ast.Node{tick, body(predicate.Node)}}, predicate)
 	l.closures--

@@ -40,6 +40,8 @@ func (s MapScope) Lookup(name string) (any, bool) {
 type Error struct {
 	Offset  int
 	Message string
+	// TooMuch says that the data is too much for the budget, or for a result; less of it could be evaluated.
+	TooMuch bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -55,6 +57,13 @@ type Program struct {
 	builds  bool
 	raw     bool
 	literal *string // the value if the expression is a text and nothing else
+	path    *memberPath
+}
+
+// memberPath is an expression that is a name, or constant members of one.
+type memberPath struct {
+	root string
+	keys []any
 }
 
 // Compile parses and compiles one expression. If there are problems it returns
@@ -80,7 +89,30 @@ func Compile(source string) (*Program, []Problem) {
 	if text, ok := parsed.node.(*ast.StringNode); ok {
 		p.literal = &text.Value
 	}
+	if !p.builds {
+		p.path = pathOf(parsed.node)
+	}
 	return p, nil
+}
+
+// pathOf is the path that a tree is, nil where it is something else.
+func pathOf(node ast.Node) *memberPath {
+	var keys []any
+	for {
+		switch n := withoutChain(node).(type) {
+		case *ast.IdentifierNode:
+			slices.Reverse(keys)
+			return &memberPath{root: n.Value, keys: keys}
+		case *ast.MemberNode:
+			key, constant := constantKey(n.Property)
+			if !constant {
+				return nil
+			}
+			node, keys = n.Node, append(keys, key)
+		default:
+			return nil
+		}
+	}
 }
 
 // compileTree passes a lowered tree to expr. Nothing else in the package uses
@@ -113,7 +145,16 @@ func Evaluations() int64 { return evaluations.Load() }
 // bytes of the budget's limits (4 MiB in a decision).
 func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	evaluations.Add(1)
-	m, _ := machines.Get().(*machine)
+	if p.path != nil {
+		base, _ := scope.Lookup(p.path.root)
+		if value, err := opPath(b, base, p.path.keys); err == nil {
+			return value, nil // an error has its place below
+		}
+	}
+	m := b.machine
+	if m == nil {
+		m, _ = machines.Get().(*machine)
+	}
 	m.env[budgetName] = b
 	for _, root := range p.roots {
 		if v, ok := scope.Lookup(root); ok {
@@ -121,7 +162,9 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 		}
 	}
 	result, err := m.vm.Run(p.code, m.env)
-	m.free()
+	if b.machine == nil {
+		m.free()
+	}
 	if err != nil {
 		return nil, p.explain(err, scope)
 	}
@@ -141,13 +184,15 @@ type machine struct {
 	env map[string]any
 }
 
-var machines = sync.Pool{New: func() any {
+var machines = sync.Pool{New: func() any { return newMachine() }}
+
+func newMachine() *machine {
 	const depth, names = 16, 8
 	return &machine{
 		vm:  vm.VM{Stack: make([]any, 0, depth), MemoryBudget: math.MaxUint}, // the Budget bounds the work
 		env: make(map[string]any, names),
 	}
-}}
+}
 
 // free gives the machine back without the values of its evaluation. One that
 // had predicates keeps some where nobody can clear them.
@@ -168,10 +213,10 @@ func checkSize(result any, b *Budget) error {
 	limit := b.limits.Bytes
 	size, ok := sizeOf(result, limit)
 	if !ok {
-		return &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON; take the part that is needed", limit)}
+		return &Error{Message: fmt.Sprintf("the result has more than %d bytes as JSON; take the part that is needed", limit), TooMuch: true}
 	}
 	if err := b.read(size); err != nil {
-		return &Error{Message: err.Error()}
+		return &Error{Message: err.Error(), TooMuch: true}
 	}
 	return nil
 }
@@ -197,7 +242,8 @@ func (p *Program) explain(err error, scope Scope) *Error {
 			Message: "reduce of an empty list needs a start value, as in reduce(xs, #acc + #, 0)",
 		}
 	default:
-		return &Error{Offset: located.From, Message: located.Message}
+		_, isBudget := errors.AsType[*budgetError](located.Prev)
+		return &Error{Offset: located.From, Message: located.Message, TooMuch: isBudget || errors.Is(located.Prev, errTooLarge)}
 	}
 }
 

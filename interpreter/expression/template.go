@@ -15,6 +15,7 @@ type Template struct {
 	segments []Segment
 	single   *Program // the only expression, if nothing but white space is around it
 	base     int      // runes before the source of single
+	rows     *RowMap  // nil where the template is none
 }
 
 // Segment is a part of a template: text, or an expression with its braces.
@@ -46,6 +47,7 @@ func ParseTemplate(source string) (*Template, []Problem) {
 		return nil, sortProblems(problems)
 	}
 	t.findSingle()
+	t.rows = t.rowMap()
 	return t, nil
 }
 
@@ -171,7 +173,7 @@ func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range
 // moved shifts the offset of an evaluation's error by n runes.
 func moved(err error, n int) error {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return &Error{Offset: e.Offset + n, Message: e.Message}
+		return &Error{Offset: e.Offset + n, Message: e.Message, TooMuch: e.TooMuch}
 	}
 	return err
 }

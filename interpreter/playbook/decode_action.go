@@ -235,6 +235,10 @@ var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, 
 	accept(key{name: "retry", doc: "policies for failures of the sink itself. Without them, a table sink retries failures of class `retryable`, up to 5 attempts within 2 minutes; `false` turns that off"},
 		asSinkRetry()),
 	accept(key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, through((*Sink).action, argsKey.into)),
+	accept(key{name: "fields", newer: true, doc: "columns to add to each row, or to replace in it: a map of names to expressions, in which `row` is the row"},
+		as(WordMap, func(d *decoder, w written, s *Sink) { readRowFields(d, w, s.Action.shape()) })),
+	accept(key{name: "exclude", newer: true, doc: "the columns to leave out of each row: a list of names"},
+		as(WordNames, func(d *decoder, w written, s *Sink) { readExcluded(d, w, s.Action.shape()) })),
 }))
 
 func (s *Sink) action() *Action { return s.Action }
@@ -250,4 +254,70 @@ func (s *Sink) decode(d *decoder, f *fields, where at) bool {
 	where.tool = literalTool(s.Action)
 	d.words(f, s, where)
 	return true
+}
+
+// shape is what the action changes in its rows, made where there was none.
+func (a *Action) shape() *RowShape {
+	if a.Rows == nil {
+		a.Rows = &RowShape{}
+	}
+	return a.Rows
+}
+
+// Nodes are the values of the fields; a nil shape has none.
+func (s *RowShape) Nodes() []*Node {
+	if s == nil {
+		return nil
+	}
+	return entryValues(s.Fields)
+}
+
+// Excludes reports whether a field of rows is left out.
+func (s *RowShape) Excludes(name string) bool {
+	return s != nil && slices.ContainsFunc(s.Exclude, func(one *Excluded) bool { return one.Name == name })
+}
+
+// Excluded are the names of the fields that are left out, in the order of the file.
+func (s *RowShape) Excluded() []string {
+	return lists.Map(s.Exclude, func(one *Excluded) string { return one.Name })
+}
+
+// readRowFields reads the fields that are laid over rows. A value with templates within it is refused: each field is one
+// expression.
+func readRowFields(d *decoder, w written, shape *RowShape) {
+	if d.broken[w.node] {
+		return
+	}
+	if w.node.Kind != yaml.MappingNode {
+		d.Errorf(position(w.node), codeWrongType, "%s must be a map of names to expressions, such as fields: {loaded_at: \"{{ now() }}\"}, not %s", w.what, describeYAML(w.node))
+		return
+	}
+	node := d.value(w.node)
+	for i, entry := range node.Entries {
+		value := w.node.Content[2*i+1]
+		if d.broken[value] {
+			continue
+		}
+		if entry.Value.Template == nil && !entry.Value.Constant() {
+			d.Errorf(entry.Value.Pos, codeWrongType, "%s.%s must be one expression, such as \"{{ {'id': row.id} }}\", not %s with templates in it",
+				w.what, Shorten(entry.Key), describeYAML(value))
+			continue
+		}
+		shape.Fields = append(shape.Fields, entry)
+	}
+}
+
+// readExcluded reads the names of the fields that rows are written without.
+func readExcluded(d *decoder, w written, shape *RowShape) {
+	for _, item := range oneOrMore(w.node) {
+		name, ok := d.name(item, w.what)
+		if !ok {
+			continue
+		}
+		if shape.Excludes(name) {
+			d.Errorf(position(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
+			continue
+		}
+		shape.Exclude = append(shape.Exclude, &Excluded{Name: name, Pos: position(item)})
+	}
 }

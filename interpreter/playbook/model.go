@@ -139,6 +139,8 @@ type Action struct {
 	Retry       []*Policy // sinks only: failure policies
 	// OwnRetry says that a sink has a retry of its own, which may be none.
 	OwnRetry bool
+	// Rows says what a sink changes in its rows before it writes them; nil for nothing. Sinks only.
+	Rows *RowShape
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
 	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
@@ -146,6 +148,20 @@ type Action struct {
 	Inline *Playbook
 	// problems are those that decoding found in the value of a field.
 	problems map[string]source.Diagnostics
+}
+
+// RowShape is what a sink changes in each row before it writes it: docs/concepts/written-once.md#the-shape-of-rows.
+type RowShape struct {
+	// Fields are laid over the row. Their values are scalars; their expressions see the row as RowWord.
+	Fields []*Entry
+	// Exclude are the fields that are left out.
+	Exclude []*Excluded
+}
+
+// Excluded is a field that a sink leaves out of its rows.
+type Excluded struct {
+	Name string
+	Pos  source.Position
 }
 
 // RateLimit says how often attempts may be sent to what Key names, by all

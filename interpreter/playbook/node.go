@@ -17,6 +17,8 @@ import (
 type EvalError struct {
 	Pos     source.Position
 	Message string
+	// TooMuch says that the data is too much for the budget of the expression, or for its result.
+	TooMuch bool
 }
 
 func (e *EvalError) Error() string { return e.Message }
@@ -108,7 +110,7 @@ func (n *Node) place(offset int) string {
 
 func (n *Node) evalError(err error) *EvalError {
 	if failure, ok := errors.AsType[*expression.Error](err); ok {
-		return &EvalError{Pos: n.Position(failure.Offset), Message: failure.Message}
+		return &EvalError{Pos: n.Position(failure.Offset), Message: failure.Message, TooMuch: failure.TooMuch}
 	}
 	return &EvalError{Pos: n.Pos, Message: err.Error()}
 }

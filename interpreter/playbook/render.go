@@ -195,6 +195,7 @@ func (s *Sink) Nodes() []*Node {
 // Values are the templated values of the action, nil for each that is absent.
 func (a *Action) Values() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
+	nodes = append(nodes, a.Rows.Nodes()...)
 	if a.RateLimit != nil {
 		nodes = append(nodes, a.RateLimit.Key, a.RateLimit.Shared)
 	}
@@ -233,7 +234,7 @@ func (pb *Playbook) Resolve(action *Action) *Action {
 	if action.Timeout != 0 {
 		merged.Timeout = action.Timeout
 	}
-	merged.RateLimit = action.RateLimit
+	merged.RateLimit, merged.Rows = action.RateLimit, action.Rows
 	return &merged
 }
 

@@ -141,6 +141,9 @@ func (pb *Playbook) Values() []ValueAt {
 			some(inField, field.Value)
 		}
 		some(at, at.Action.Args, at.Action.Auth)
+		inRow := at
+		inRow.Row = true
+		some(inRow, at.Action.Rows.Nodes()...)
 		if limit := at.Action.RateLimit; limit != nil {
 			some(at, limit.Key, limit.Shared)
 		}

@@ -117,7 +117,7 @@ var concepts = map[string]string{
 	"timeout": "docs/concepts/limits.md#of-a-run", "strict": "docs/concepts/runs.md#how-a-run-ends", "step": "docs/concepts/runs.md", "step.loop": "docs/concepts/loops.md",
 	"step.secret": "docs/concepts/security.md#secret-results", "step.vars": "docs/concepts/runs.md#results", "step.join": "docs/concepts/runs.md#routes", "step.next": "docs/concepts/runs.md#routes",
 	"step.args": "docs/concepts/runs.md#routes", "step.auth": "docs/concepts/security.md#connections", "step.timeout": "docs/concepts/limits.md#of-a-run",
-	"step.idempotency": "docs/concepts/attempts.md#keys", "step.sink": "docs/concepts/written-once.md", "step.rows": "docs/concepts/rows.md", "step.where": "docs/concepts/rows.md", "step.incremental": "docs/concepts/state.md#what-a-run-reads",
+	"step.idempotency": "docs/concepts/attempts.md#keys", "step.sink": "docs/concepts/written-once.md", "sink.fields": "docs/concepts/written-once.md#the-shape-of-rows", "sink.exclude": "docs/concepts/written-once.md#the-shape-of-rows", "step.rows": "docs/concepts/rows.md", "step.where": "docs/concepts/rows.md", "step.incremental": "docs/concepts/state.md#what-a-run-reads",
 	"step.retry": "docs/concepts/attempts.md", "step.rate_limit": "docs/concepts/waits.md#rate-limits", "tool": "docs/concepts/runs.md", "rate_limit": "docs/concepts/waits.md#rate-limits",
 	"next": "docs/concepts/runs.md#routes", "loop": "docs/concepts/loops.md", "loop.dead_letter": "docs/concepts/loops.md#failed-iterations", "incremental": "docs/concepts/state.md#what-a-run-reads",
 	"incremental.key": "docs/concepts/state.md#rows-that-come-again", "incremental.state": "docs/concepts/state.md#names-of-states", "incremental.on_conflict": "docs/concepts/state.md#one-run-at-a-time",

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"reprise/interpreter/source"
-
+	"reprise/activities"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // readingVerbs are the first words of statements that read, as long as the database lets them do no more:
@@ -31,6 +32,15 @@ func (t *trial) sink(ctx context.Context, sink *call.Call) error {
 		t.call.SinkDone(succeeded, time.Now().UTC())
 		return nil
 	}
+	reshaped, err := activities.Reshape(ctx, in)
+	if err != nil {
+		failed := unwritten("sink " + in.Place + ": " + err.Error())
+		shown.Error = t.text(failureOf(failed))
+		t.report.Sinks = append(t.report.Sinks, shown)
+		t.call.SinkDone(failed, time.Now().UTC())
+		return nil
+	}
+	in = in.InShape(reshaped)
 	if rows, isList := t.masked(in.Rows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
@@ -38,8 +48,8 @@ func (t *trial) sink(ctx context.Context, sink *call.Call) error {
 		shown.Params = append(shown.Params, expression.Of(t.masked(param.Data)))
 	}
 	result := succeeded
+	result.Warnings = lists.Map(reshaped.Notes, func(note string) string { return "sink " + in.Place + ": " + note })
 	if t.Write {
-		var err error
 		if result, err = t.write(ctx, sink); err != nil {
 			return err
 		}

@@ -261,6 +261,8 @@ func (r *round) load(db tooltest.SQL, table, mode string, rows []any) {
 		}
 		if do != "" {
 			in.Args, in.Fingerprint = nil, ""
+		} else if r.random.IntN(2) == 0 {
+			r.reshape(&in)
 		}
 		for range 1 + r.random.IntN(2) {
 			_, err := db.Call(r.T, in)
@@ -275,6 +277,26 @@ func (r *round) load(db tooltest.SQL, table, mode string, rows []any) {
 	if mode == "replace" {
 		write(n+1, interpreter.StagingPublish, nil)
 	}
+}
+
+// reshape has the rows of a write come with other names for some columns, and the write give them theirs back.
+func (r *round) reshape(in *interpreter.ToolInput) {
+	in.Shape, in.Place = &interpreter.RowWork{}, "sink"
+	rows := lists.Map(in.Rows(), func(row any) any { return maps.Clone(row.(map[string]any)) })
+	for i := range r.table.columns {
+		column := fmt.Sprintf("c%d", i)
+		if r.random.IntN(3) > 0 {
+			continue
+		}
+		for _, row := range rows {
+			fields := row.(map[string]any)
+			fields["was_"+column] = fields[column]
+			delete(fields, column)
+		}
+		in.Shape.Fields = append(in.Shape.Fields, interpreter.RowField{Name: column, Template: "{{ row.was_" + column + " }}"})
+		in.Shape.Exclude = append(in.Shape.Exclude, "was_"+column)
+	}
+	in.Args = tooltest.Value(rows)
 }
 
 // same has PostgreSQL say which rows of the source did not arrive, and which arrived that are not there.

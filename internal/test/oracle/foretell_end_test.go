@@ -178,6 +178,9 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	if err != nil {
 		return at, &failure{kind: "expression", class: "final", deaf: true}
 	}
+	if args, err = s.shaped(args, sc); err != nil {
+		return at, &failure{kind: "expression", class: "final", deaf: true}
+	}
 	if s.tool == "file" || s.tool == "sqlite" {
 		at = o.holds(at)
 		o.emits(sinksAction + " started")

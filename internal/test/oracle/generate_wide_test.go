@@ -16,6 +16,7 @@ func newRound(seed uint64) *round {
 		g.moreWords()
 		g.scopes()
 		g.tables()
+		g.shapes()
 		g.pauses()
 		g.Rand = rand.New(rand.NewPCG(seed, 9))
 		g.requestedWaits(g.round.book)

@@ -132,11 +132,14 @@ type sink struct {
 	url   any
 	path  string
 	args  any // nil is the result
-	table string
-	mode  string // of the table
-	key   string
-	retry []*policy
-	style style
+	// fields are laid over each row, and what is in exclude is left out.
+	fields  fields
+	exclude []string
+	table   string
+	mode    string // of the table
+	key     string
+	retry   []*policy
+	style   style
 }
 
 type entry struct {
@@ -371,6 +374,12 @@ func (p *policy) paging(then fields) fields {
 func (s *sink) yaml() fields {
 	f := fields{{"tool", bare(s.tool)}}.add("url", s.url).add("path", tidy(s.path)).add("args", s.args)
 	f = f.add("table", tidy(s.table)).add("mode", tidy(s.mode)).add("key", tidy(s.key))
+	if s.fields != nil {
+		f = f.add("fields", s.fields)
+	}
+	if len(s.exclude) > 0 {
+		f = f.add("exclude", []any{tidy(s.exclude[0])})
+	}
 	return f.add("retry", policies(s.retry))
 }
 

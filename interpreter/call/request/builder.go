@@ -127,11 +127,11 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 	if s.Sink == nil {
 		return input, nil
 	}
-	return input, b.addWrite(&input)
+	return input, b.addWrite(&input, request, m)
 }
 
 // addWrite adds what a sink writes to its attempt.
-func (b *Builder) addWrite(input *interpreter.ToolInput) error {
+func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Moment) (err error) {
 	sink := b.source.Sink
 	writes := sink.writes()
 	input.Place, input.Fingerprint, input.Staging = sink.Place, expression.Hash(writes), sink.Staging
@@ -145,7 +145,8 @@ func (b *Builder) addWrite(input *interpreter.ToolInput) error {
 		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type}
 	}
 	input.State = sink.stateFor(input)
-	return nil
+	input.Shape, err = b.shape(input, request, m)
+	return err
 }
 
 // CancelInput is the request that reports to the other side that the current attempt is
@@ -245,9 +246,14 @@ func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expre
 	}
 	secret := deferring{book: b.source.deferringBook(), scope: scope, budget: budget, in: interpreter.InArgs}
 	own, err := secret.value(b.action.Args)
+	if list, maps := b.mappedList(err, scope, budget); maps {
+		request.Args, request.MapsRows = expression.Of(list), true
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	request.MapsRows = false
 	if _, isMap := own.(map[string]any); !isMap && own != nil && b.source.Sink == nil {
 		message := "args must be a map, not " + expression.TypeName(own)
 		if _, isList := own.([]any); isList {

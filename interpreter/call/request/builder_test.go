@@ -1,6 +1,7 @@
 package request_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
 )
 
 // source is the first step of a playbook with these lines.
@@ -207,4 +209,95 @@ func TestSinkThatPublishes(t *testing.T) {
 	require.Nil(t, publishes.Args)
 	require.Nil(t, publishes.Result)
 	require.NotEqual(t, writes.OperationKey, publishes.OperationKey)
+}
+
+// TestShapeOfRows: what a sink makes of its rows goes along with what its expressions name, but for the rows themselves.
+func TestShapeOfRows(t *testing.T) {
+	t.Parallel()
+	book := tables.Decode(t, `workload: {src: crm, other: x}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    sink: {tool: file, path: rows, fields: {a: "{{ src }}", n: "{{ len(result) }}", b: 1, op: "{{ operation_key }}", s: "{{ this.status }}"}, exclude: [x]}
+`)
+	step := book.Steps[0]
+	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
+	rows := []any{map[string]any{"x": 1}}
+	of := request.Source{
+		Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1,
+		Scope: scope.With(map[string]any{"result": rows, "this": map[string]any{"status": "success", "data": rows}}),
+		Sink:  &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows},
+	}
+	m := request.Moment{StartedAt: tables.Started, Page: 1}
+	input := func() interpreter.ToolInput {
+		builder, requests := first(t, of, m)
+		in, err := builder.Input(&requests, m, tables.Started)
+		require.NoError(t, err)
+		return in
+	}
+	in := input()
+	require.Equal(t, rows, in.Rows(), "they are not changed here")
+	require.Equal(t, map[string]any{"src": "crm", "operation_key": in.OperationKey, "this": map[string]any{"status": "success"}}, in.Shape.Scope.Data)
+	require.Equal(t, []string{"x"}, in.Shape.Exclude)
+	require.Equal(t, tables.Started, in.Shape.Now)
+	require.Len(t, in.Shape.Fields, 5)
+	require.Equal(t, "{{ src }}", in.Shape.Fields[0].Template)
+	require.NotZero(t, in.Shape.Fields[0].Places.At(3).Line)
+
+	of.Sink.Staging = &interpreter.Staging{Do: interpreter.StagingPublish}
+	require.Nil(t, input().Shape, "it has no rows")
+}
+
+// TestArgsThatMapManyRows: a mapping that is too much for a decision is made by the attempts, of the list that is given to it. What a
+// decision may do is done here, as is all of runs that began before attempts did that.
+func TestArgsThatMapManyRows(t *testing.T) {
+	t.Parallel()
+	book := tables.Decode(t, `workload: {src: crm}
+workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    sink:
+      tool: file
+      path: rows
+      args: "{{ map(result, {'id': .id, 'from': src, 'key': operation_key, 'of': {'x': .x, 'all': [.x, .x]}}) }}"
+`)
+	step := book.Steps[0]
+	input := func(n int, maps bool) (interpreter.ToolInput, error) {
+		rows := make([]any, n)
+		for i := range rows {
+			rows[i] = map[string]any{"id": i, "x": "x"}
+		}
+		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
+		of := request.Source{
+			Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
+			Sink: &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows, MapsRows: maps},
+		}
+		m := request.Moment{StartedAt: tables.Started, Page: 1}
+		builder, requests := request.NewBuilder(of), request.Requests{}
+		if _, err := builder.First(&requests, m, tables.Started); err != nil {
+			return interpreter.ToolInput{}, err
+		}
+		encoded, err := json.Marshal(requests) // as in history
+		require.NoError(t, err)
+		requests = request.Requests{}
+		require.NoError(t, json.Unmarshal(encoded, &requests))
+		builder = request.NewBuilder(of)
+		return builder.Input(&requests, m, tables.Started)
+	}
+	few, err := input(10, true)
+	require.NoError(t, err)
+	require.Nil(t, few.Shape)
+	many, err := input(40_000, true)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"src": "crm", "operation_key": many.OperationKey}, many.Shape.Scope.Data)
+	require.Len(t, many.Rows(), 40_000)
+	rows, err := many.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) { return part(0, rows) })
+	require.NoError(t, err)
+	first := rows.Args.Data.([]any)[0].(map[string]any)
+	want := few.Rows()[0].(map[string]any)
+	require.Equal(t, want, first)
+	_, err = input(40_000, false)
+	require.ErrorContains(t, err, "the expressions of one decision may")
 }

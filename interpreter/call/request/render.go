@@ -18,7 +18,7 @@ type renderer struct {
 
 // request renders the action from nothing. before has its args.
 func (r renderer) request(before Request) (Request, error) {
-	request := Request{Args: before.Args, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
+	request := Request{Args: before.Args, MapsRows: before.MapsRows, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
 	if err := r.fields(&request, func(*playbook.Node) bool { return true }); err != nil {
 		return Request{}, err
 	}

@@ -13,11 +13,13 @@ import (
 // Request is what goes out in one or more attempts, rendered once; kept in
 // workflow history.
 type Request struct {
-	At     time.Time                   `json:"at,omitzero"` // when it was rendered
-	Args   expression.Value            `json:"args,omitzero"`
-	Fields map[string]expression.Value `json:"fields,omitempty"`
-	Params []expression.Value          `json:"params,omitempty"` // of the statement
-	Auth   string                      `json:"auth,omitempty"`
+	At   time.Time        `json:"at,omitzero"` // when it was rendered
+	Args expression.Value `json:"args,omitzero"`
+	// MapsRows says that Args is the list that the args of a sink map, which its attempts do.
+	MapsRows bool                        `json:"maps_rows,omitempty"`
+	Fields   map[string]expression.Value `json:"fields,omitempty"`
+	Params   []expression.Value          `json:"params,omitempty"` // of the statement
+	Auth     string                      `json:"auth,omitempty"`
 	// Origin is that of the call's first request, where Auth is given: see
 	// ToolInput.
 	Origin string `json:"origin,omitempty"`

@@ -21,6 +21,8 @@ type SinkWrite struct {
 	Claim string
 	// Staging is what the write does to staged rows, nil where none are staged.
 	Staging *interpreter.Staging
+	// MapsRows says that args that map more than a decision may are mapped by the attempts.
+	MapsRows bool
 	// Says is what is written in place of Result where the author does not say what;
 	// nil is Result.
 	Says any

@@ -129,6 +129,9 @@ func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
 	return work
 }
 
+// whatItWrites is where a sealed result must not get, in messages.
+const whatItWrites = "what it writes"
+
 // refuseSealed is RefuseSealed for what a sink is to write.
 func (s *Source) refuseSealed(input interpreter.ToolInput) error {
 	if !s.Book.HasSecrets() {
@@ -144,5 +147,5 @@ func (s *Source) refuseSealed(input interpreter.ToolInput) error {
 	for _, param := range input.Params {
 		written = append(written, param.Data)
 	}
-	return interpreter.RefuseSealed(s.Book, "what it writes", written...)
+	return interpreter.RefuseSealed(s.Book, whatItWrites, written...)
 }

@@ -77,6 +77,7 @@ func rules() []func(*checker) {
 		checkStates,
 		checkStaging,
 		checkContributed,
+		checkRows,
 		checkWorkbook,
 		checkTools,
 		checkStatements,

@@ -42,6 +42,7 @@ var (
 	codeRawOutsideURL          = code("raw-outside-url", "`| raw` is used where nothing is escaped")
 	codeRepeatedWrite          = code("repeated-write", "a sink writes rows twice if a worker dies while it writes (warning)")
 	codeReservedName           = code("reserved-name", "a step, an element or `into` has a name that the language reserves")
+	codeRowShape               = code("row-shape", "`fields` or `exclude` of a sink have no rows to change, or leave out a column that the sink needs")
 	codeSecretStep             = code("secret-step", "a secret step has a part that would reveal its result")
 	codeSecretUse              = code("secret-use", "the result of a secret step is used where it would become visible")
 	codeSharedOutput           = code("shared-output", "the iterations of a loop overwrite one file, so only the last one stays (warning)")

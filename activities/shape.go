@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// shaping is the attempt of a sink that is given its rows in their shape.
+func shaping(run attempt) attempt {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		if in.Shape == nil {
+			return run(ctx, in)
+		}
+		reshape := in.Reshaped
+		if reshape == nil {
+			reshape = func() (interpreter.Reshaped, error) { return Reshape(ctx, in) }
+		}
+		rows, err := reshape()
+		switch {
+		case err != nil && tool.IsContextError(err):
+			return interpreter.ToolResult{}, err
+		case err != nil:
+			return interpreter.ToolResult{}, &tool.Error{
+				Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true, Message: "sink " + in.Place + ": " + err.Error(),
+			}
+		}
+		result, err := run(ctx, in.InShape(rows))
+		result.Meta.Notes = rows.Notes
+		return result, err
+	}
+}
+
+// Reshape brings the rows of an attempt into shape, on as many processors as there are, up to a few. The error is that of
+// [interpreter.ToolInput.Reshape], or of ctx.
+func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.Reshaped, error) {
+	return in.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
+		return inParts(ctx, rows, part)
+	})
+}
+
+// The parts of a list that is brought into shape: rowsOfPart are some milliseconds of work, and maxShapers leaves processors to others.
+const (
+	rowsOfPart = 2000
+	maxShapers = 4
+)
+
+// inParts makes the parts of a piece of work; see [interpreter.Parts].
+func inParts(ctx context.Context, rows int, part func(from, to int) ([]string, error)) ([]string, error) {
+	parts := (rows + rowsOfPart - 1) / rowsOfPart
+	notes, errs := make([][]string, parts), make([]error, parts)
+	var next atomic.Int64
+	var failed atomic.Bool
+	work := func() {
+		for !failed.Load() {
+			at := int(next.Add(1)) - 1
+			if at >= parts {
+				return
+			}
+			if errs[at] = ctx.Err(); errs[at] == nil {
+				notes[at], errs[at] = part(at*rowsOfPart, min((at+1)*rowsOfPart, rows))
+			}
+			if errs[at] != nil {
+				failed.Store(true)
+			}
+		}
+	}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), maxShapers, parts) - 1 {
+		workers.Go(work)
+	}
+	work()
+	workers.Wait()
+	if at := slices.IndexFunc(errs, func(err error) bool { return err != nil }); at >= 0 {
+		return nil, errs[at]
+	}
+	return slices.Concat(notes...), nil
+}

@@ -1,0 +1,68 @@
+package request
+
+import (
+	"errors"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// mappedList is the list that the args of a sink map, where it is too much for a decision: the attempts map it then, row by row. err is
+// that of the args.
+func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expression.Budget) (list any, maps bool) {
+	args := b.action.Args
+	if failure, ok := errors.AsType[*playbook.EvalError](err); !ok || !failure.TooMuch || b.source.Sink == nil || !b.source.Sink.MapsRows || args.Template == nil {
+		return nil, false
+	}
+	rows := args.Template.RowMap()
+	if rows == nil {
+		return nil, false
+	}
+	budget.Renew()
+	list, err = rows.List(scope, budget)
+	return list, err == nil
+}
+
+// shape is what the attempt makes of the rows of a sink, nil for nothing. What its expressions name goes along, but for the result where
+// that is what is written.
+func (b *Builder) shape(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
+	of, book := b.action.Rows, b.source.Book
+	if of == nil && !request.MapsRows || b.source.Sink.publishes() {
+		return nil, nil
+	}
+	work := &interpreter.RowWork{Now: request.At, File: book.File.Name}
+	var named []expression.Ref
+	if request.MapsRows {
+		work.Map = interpreter.NewRowMap(b.action.Args)
+		named = b.action.Args.Template.RowMap().Refs()
+	}
+	if of != nil {
+		work.Fields, work.Exclude = interpreter.NewRowFields(of.Fields), of.Excluded()
+		for _, node := range of.Nodes() {
+			named = append(named, node.Refs()...)
+		}
+	}
+	captured, err := b.captureForRows(named, input.Result != nil && b.source.Sink.Says == nil, b.Scope(request, m))
+	if len(captured) > 0 {
+		work.Scope = expression.Of(captured)
+	}
+	return work, err
+}
+
+// captureForRows copies what expressions over rows name. hasResult says that the result goes along anyway.
+func (b *Builder) captureForRows(named []expression.Ref, hasResult bool, scope *interpreter.Scope) (map[string]any, error) {
+	var refs []expression.Ref
+	for _, ref := range named {
+		if ref.Root == playbook.RowWord || ref.Root == "result" && hasResult {
+			continue
+		}
+		if value, _ := scope.Lookup(ref.Root); interpreter.SealedText(value) != "" {
+			return nil, interpreter.RefuseSealed(b.source.Book, whatItWrites, value)
+		}
+		refs = append(refs, ref)
+	}
+	capturing := deferring{book: b.source.Book, scope: scope}
+	captured := capturing.capture(refs)
+	return captured, interpreter.RefuseSealed(b.source.Book, whatItWrites, captured)
+}

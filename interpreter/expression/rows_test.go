@@ -1,0 +1,96 @@
+package expression_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/expression"
+)
+
+func manyRows(n int) []any {
+	rows := make([]any, n)
+	for i := range rows {
+		rows[i] = map[string]any{"id": i, "name": fmt.Sprint("n", i), "tags": []any{"a", "b"}, "of": map[string]any{"x": i}}
+	}
+	return rows
+}
+
+// TestRowMap: the parts of a mapping give together what it gives as a whole.
+func TestRowMap(t *testing.T) {
+	t.Parallel()
+	scope := expression.MapScope{"result": map[string]any{"items": manyRows(50), "none": nil}, "src": "crm", "rows": manyRows(3)}
+	for _, text := range []string{
+		"{{ map(rows, {'id': #.id, 'from': src}) }}", "{{ map(result.items, {'id': .id, 'n': len(.tags), 'all': map(.tags, # ~ '!')}) }}",
+		"  {{ rows | map(.of) }} ", "{{ map(rows, .id + len(result.items)) }}", "{{ map(result.none, {'id': #}) }}",
+		"{{ map(filter(result.items, .id > 40), {'x': .of.x, 'first': find(rows, true).id}) }}", "{{ map(rows, .id == '1') }}", "{{ map(rows, let y = .id; y * 2) }}",
+	} {
+		template, problems := expression.ParseTemplate(text)
+		require.Empty(t, problems, text)
+		whole := budget()
+		want, err := template.Render(scope, whole)
+		require.NoError(t, err, text)
+		mapping := template.RowMap()
+		require.NotNil(t, mapping, text)
+		parts := budget()
+		list, err := mapping.List(scope, parts)
+		require.NoError(t, err, text)
+		got, _, err := mapping.Rows(list.([]any), scope, parts)
+		require.NoError(t, err, text)
+		require.Equal(t, want, any(got), text)
+		place := func(offset int) string { return fmt.Sprint(" at ", offset) }
+		whole.PlaceNotes(0, place)
+		parts.PlaceNotes(0, place)
+		require.Equal(t, whole.Notes(), parts.Notes(), text)
+	}
+}
+
+// TestNoRowMap: what is no mapping, or depends on the index, is not taken apart.
+func TestNoRowMap(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"{{ rows }}", "{{ filter(rows, .id) }}", "{{ map(rows, #index) }}", "{{ map(rows, [#index, #]) }}", "x {{ map(rows, #) }}", "{{ let r = rows; map(r, #) }}",
+		"{{ map(rows, #) | first }}", "text", "", "{{ map(rows, map(.tags, #index)) }}",
+	} {
+		template, problems := expression.ParseTemplate(text)
+		require.Empty(t, problems, text)
+		require.Nil(t, template.RowMap(), text)
+	}
+}
+
+// TestRowMapOfMany: a list of any length is mapped where a decision may not, and an element that runs away fails with its index.
+func TestRowMapOfMany(t *testing.T) {
+	t.Parallel()
+	scope := expression.MapScope{"rows": manyRows(15_000), "row": manyRows(1)}
+	of := func(text string) (*expression.RowMap, error) {
+		template, problems := expression.ParseTemplate(text)
+		require.Empty(t, problems, text)
+		_, err := template.Render(scope, budget())
+		return template.RowMap(), err
+	}
+	mapping, err := of("{{ map(rows, {'id': .id, 'of': .of, 'tags': map(.tags, upper(#)), 'text': .name ~ '-' ~ toJSON(.of)}) }}")
+	failure := &expression.Error{}
+	require.ErrorAs(t, err, &failure)
+	require.True(t, failure.TooMuch)
+	got, _, err := mapping.Rows(scope["rows"].([]any), scope, budget())
+	require.NoError(t, err)
+	require.Len(t, got, 15_000)
+	require.Equal(t, map[string]any{"id": 14_999, "of": map[string]any{"x": 14_999}, "tags": []any{"A", "B"}, "text": `n14999-{"x":14999}`}, got[14_999])
+
+	mapping, err = of("{{ map(rows, .id + 1 if .id < 7 else .name + 1) }}")
+	require.ErrorAs(t, err, &failure)
+	require.False(t, failure.TooMuch)
+	_, at, again := mapping.Rows(scope["rows"].([]any), scope, budget())
+	require.Equal(t, 7, at)
+	require.Equal(t, err, again, "with the same place")
+
+	mapping, _ = of("{{ map(rows, 1 if .id < 9 else len(map(1..250000, #))) }}")
+	_, at, err = mapping.Rows(scope["rows"].([]any), scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	require.Equal(t, 9, at)
+	require.ErrorContains(t, err, "may take 200000 steps")
+
+	_, err = of("{{ map(7, #) }}")
+	require.ErrorContains(t, err, "map needs a list")
+}

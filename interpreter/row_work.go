@@ -1,0 +1,310 @@
+package interpreter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// RowWork is what becomes of each row of a sink before it is written. The attempt evaluates its expressions row by row, each row with
+// the budget of a decision, so a list may have any length. Kept in workflow history.
+type RowWork struct {
+	// Map is the mapping of the list that is given, map(xs, …), which comes before the rest; nil for none.
+	Map     *RowField  `json:"map,omitempty"`
+	Fields  []RowField `json:"fields,omitempty"`
+	Exclude []string   `json:"exclude,omitempty"`
+	// Scope holds what the names in Fields mean, but for the row, and for the result where that is what is written.
+	Scope expression.Value `json:"scope,omitzero"`
+	// Now is what now() returns: when the request was rendered.
+	Now  time.Time `json:"now,omitzero"`
+	File string    `json:"file,omitempty"` // the playbook's, for messages
+}
+
+// RowField is a field that is laid over rows. Kept in workflow history.
+type RowField struct {
+	Name string `json:"name"`
+	// Template is the text as the author wrote it, "" for a constant, which is Value.
+	Template string           `json:"template,omitempty"`
+	Value    expression.Value `json:"value,omitzero"`
+	// Places are those of Template in the file.
+	Places TextPlaces `json:"places,omitempty"`
+}
+
+// TextPlaces says where in a file the characters of a text are: each entry is the place of the character at Offset, and those
+// behind it follow in the same line. Kept in workflow history.
+type TextPlaces []TextPlace
+
+// TextPlace is an entry of TextPlaces. Line and Column begin at 1.
+type TextPlace struct {
+	Offset int `json:"offset,omitempty"`
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+// PlacesOf are the places of the text of a node.
+func PlacesOf(node *playbook.Node) (places TextPlaces) {
+	if node.File() == nil {
+		return nil
+	}
+	next := source.Position{}
+	for offset, at := range node.Positions() {
+		if at != next {
+			places = append(places, TextPlace{Offset: offset, Line: at.Line, Column: at.Column})
+		}
+		next = source.Position{Line: at.Line, Column: at.Column + 1}
+	}
+	return places
+}
+
+// At is the place of a character, zero where it is not known.
+func (p TextPlaces) At(offset int) (at source.Position) {
+	for _, place := range p {
+		if place.Offset <= offset || at.IsZero() {
+			at = source.Position{Line: place.Line, Column: place.Column + max(offset-place.Offset, 0)}
+		}
+	}
+	return at
+}
+
+// NewRowMap is the mapping of args that are a template.
+func NewRowMap(args *playbook.Node) *RowField {
+	return &RowField{Name: "args", Template: args.Raw, Places: PlacesOf(args)}
+}
+
+// NewRowFields are fields as a sink has them.
+func NewRowFields(entries []*playbook.Entry) []RowField {
+	return lists.Map(entries, func(entry *playbook.Entry) RowField {
+		if entry.Value.Template == nil {
+			return RowField{Name: entry.Key, Value: expression.Of(entry.Value.Value)}
+		}
+		return RowField{Name: entry.Key, Template: entry.Value.Raw, Places: PlacesOf(entry.Value)}
+	})
+}
+
+// Reshaped is what an attempt has in place of its rows once they are in shape.
+type Reshaped struct {
+	Args, Result *expression.Value
+	// Notes are what the expressions have to say of data that they could use.
+	Notes []string
+}
+
+// Parts makes a piece of work of so many rows in parts, perhaps several at a time: part makes those from one index up to but without
+// another. It gives the notes of all parts in their order, or the error of the first that fails.
+type Parts func(rows int, part func(from, to int) ([]string, error)) ([]string, error)
+
+// Reshape brings the rows of the attempt into shape. The error is that of an expression, or of a row that is no map, and says where; or
+// one of parts.
+func (in ToolInput) Reshape(parts Parts) (shaped Reshaped, err error) {
+	shaped = Reshaped{Args: in.Args, Result: in.Result}
+	from := in.Result
+	if in.Args != nil {
+		from = in.Args
+	}
+	if in.Shape == nil || from == nil || from.Data == nil {
+		return shaped, nil
+	}
+	mapping, fields, err := in.Shape.read()
+	if err != nil {
+		return shaped, err
+	}
+	list, isList := from.Data.([]any)
+	if !isList {
+		list = []any{from.Data}
+	}
+	rows := make([]any, len(list))
+	shaped.Notes, err = parts(len(list), func(from, to int) ([]string, error) {
+		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
+		return work.part(list, rows, from, to)
+	})
+	if err != nil {
+		return shaped, err
+	}
+	to := &expression.Value{Data: rows}
+	if !isList {
+		to.Data = rows[0]
+	}
+	if in.Args != nil || in.distinguishesRows() {
+		shaped.Args = to
+	} else {
+		shaped.Result = to
+	}
+	return shaped, nil
+}
+
+// InShape is the attempt with its rows in shape.
+func (in ToolInput) InShape(of Reshaped) ToolInput {
+	in.Args, in.Result, in.Shape, in.Reshaped = of.Args, of.Result, nil, nil
+	return in
+}
+
+// distinguishesRows reports whether the rows of the page have to stay beside those that are written, to be recognized.
+func (in ToolInput) distinguishesRows() bool { return in.State != nil && in.State.Rows != nil }
+
+// readField is a field of RowWork as it is evaluated.
+type readField struct {
+	*RowField
+
+	template *expression.Template // nil where the value is known
+	value    any
+	ofRow    bool // it depends on the row
+}
+
+// read reads the fields.
+func (w *RowWork) read() (mapping *expression.RowMap, fields []readField, err error) {
+	if w.Map != nil {
+		template, problems := expression.ParseTemplate(w.Map.Template)
+		if len(problems) == 0 {
+			mapping = template.RowMap()
+		}
+		if mapping == nil {
+			return nil, nil, fmt.Errorf("args: %w", errOtherBuild)
+		}
+	}
+	fields = make([]readField, len(w.Fields))
+	for i := range w.Fields {
+		field := readField{RowField: &w.Fields[i], value: w.Fields[i].Value.Data}
+		if field.Template != "" {
+			template, problems := expression.ParseTemplate(field.Template)
+			if len(problems) > 0 {
+				return nil, nil, fmt.Errorf("fields.%s: %w", field.Name, errOtherBuild)
+			}
+			field.template, field.ofRow = template, template.Names(playbook.RowWord)
+		}
+		fields[i] = field
+	}
+	return mapping, fields, nil
+}
+
+// errOtherBuild is an expression that this build cannot read.
+var errOtherBuild = errors.New("it was written for another build and cannot be evaluated here")
+
+// rowShaper makes rows of rows, one part of a list.
+type rowShaper struct {
+	work    *RowWork
+	mapping *expression.RowMap // nil for none
+	fields  []readField
+	scope   rowScope
+	budget  *expression.Budget
+}
+
+// rowScope is that of the expressions over rows.
+type rowScope struct {
+	captured map[string]any
+	result   *expression.Value
+	row      any
+}
+
+// Lookup implements expression.Scope.
+func (s *rowScope) Lookup(name string) (any, bool) {
+	if name == playbook.RowWord {
+		return s.row, true
+	}
+	if value, found := s.captured[name]; found || name != "result" || s.result == nil {
+		return value, found
+	}
+	return s.result.Data, true
+}
+
+// part makes the rows from one index up to but without another.
+func (s *rowShaper) part(list, rows []any, from, to int) ([]string, error) {
+	s.budget = expression.DecisionBudget(s.work.Now)
+	if err := s.mapped(list, rows, from, to); err != nil {
+		return nil, err
+	}
+	s.budget.Repeat()
+	for i := from; i < to && s.changes(); i++ {
+		shaped, err := s.row(i, rows[i])
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = shaped
+	}
+	return s.budget.Notes(), nil
+}
+
+// changes reports whether rows are changed behind their mapping.
+func (s *rowShaper) changes() bool { return len(s.fields) > 0 || len(s.work.Exclude) > 0 }
+
+// mapped puts the rows in place as the mapping makes them.
+func (s *rowShaper) mapped(list, rows []any, from, to int) error {
+	if s.mapping == nil {
+		copy(rows[from:to], list[from:to])
+		return nil
+	}
+	made, at, err := s.mapping.Rows(list[from:to], &s.scope, s.budget)
+	s.budget.PlaceNotes(0, s.work.Map.Places.note)
+	if err != nil {
+		return s.failed(from+at, s.work.Map, "args", err)
+	}
+	copy(rows[from:to], made)
+	return nil
+}
+
+// row makes a row of the row at an index.
+func (s *rowShaper) row(i int, from any) (any, error) {
+	row, isMap := from.(map[string]any)
+	if !isMap {
+		return nil, fmt.Errorf("row %d is a %s; fields and exclude change rows that are maps of columns to values", i+1, expression.TypeName(from))
+	}
+	shaped := maps.Clone(row)
+	if shaped == nil {
+		shaped = map[string]any{}
+	}
+	for _, name := range s.work.Exclude {
+		delete(shaped, name)
+	}
+	s.scope.row = from
+	s.budget.Renew()
+	for at := range s.fields {
+		field := &s.fields[at]
+		if field.template != nil {
+			if err := s.evaluate(i, field); err != nil {
+				return nil, err
+			}
+		}
+		shaped[field.Name] = field.value
+	}
+	return shaped, nil
+}
+
+// evaluate works out the value of a field for the row at an index, and for those behind it where it does not depend on the row.
+func (s *rowShaper) evaluate(i int, field *readField) (err error) {
+	noted := s.budget.Noted()
+	field.value, err = field.template.Render(&s.scope, s.budget)
+	if s.budget.Noted() > noted {
+		s.budget.PlaceNotes(noted, field.Places.note)
+	}
+	if err != nil {
+		return s.failed(i, field.RowField, "fields."+field.Name, err)
+	}
+	if !field.ofRow {
+		field.template = nil
+	}
+	return nil
+}
+
+// note is a place behind what is said of it.
+func (p TextPlaces) note(offset int) string {
+	at := p.At(offset)
+	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
+}
+
+// failed is the error of an expression over a row.
+func (s *rowShaper) failed(i int, field *RowField, what string, err error) error {
+	text, place := err.Error(), field.Places.At(0)
+	if failure, ok := errors.AsType[*expression.Error](err); ok {
+		text, place = failure.Message, field.Places.At(failure.Offset)
+	}
+	where := ""
+	if !place.IsZero() {
+		where = fmt.Sprintf(" (%s:%s)", s.work.File, place)
+	}
+	return fmt.Errorf("row %d, %s: %s%s", i+1, what, text, where)
+}
