@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -239,6 +240,9 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 		return nil, err
 	}
 	for _, id := range queues {
+		if !mayHold(id, states) {
+			continue // nobody may answer for it here, as its worker may be another one
+		}
 		of, err := stateQueue(ctx, id)
 		if err != nil {
 			return nil, err
@@ -262,15 +266,26 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 // mostStateQueues bounds the queues that one command queries.
 const mostStateQueues = 500
 
-// holdsState reports whether who has a turn under a key holds a state. The key of a loop begins the names of its states, of which
-// a run holds those that it has claimed.
-func holdsState(key string, holders []string, state incremental.State) bool {
-	if key == state.Name {
-		return true
+// mayHold reports whether the queue with a workflow ID is one of a state, as far as its ID tells.
+func mayHold(id string, states []incremental.State) bool {
+	key, err := url.PathUnescape(strings.TrimPrefix(id, queue.StatePrefix))
+	if err != nil || (queue.Name{Key: key, State: true}).ID() != id {
+		return true // a long key is cut in the ID
 	}
+	return slices.ContainsFunc(states, func(state incremental.State) bool { return isStateOf(key, state.Name) })
+}
+
+// isStateOf reports whether a key is that of a state. The key of a loop begins the names of its states.
+func isStateOf(key, state string) bool {
 	prefix, _, byElement := strings.Cut(key, "{{")
 	if !byElement {
 		prefix += "/"
 	}
-	return strings.HasPrefix(state.Name, prefix) && slices.Contains(holders, state.Run)
+	return key == state || strings.HasPrefix(state, prefix)
+}
+
+// holdsState reports whether who has a turn under a key holds a state. Of the states of a loop a run holds those that it has
+// claimed.
+func holdsState(key string, holders []string, state incremental.State) bool {
+	return key == state.Name || isStateOf(key, state.Name) && slices.Contains(holders, state.Run)
 }
