@@ -95,7 +95,6 @@ func TestCancelWithALostWorker(t *testing.T) {
 				stats := fetch.Loop.Stats
 				require.Equal(t, [4]int{3, 0, 0, 3}, [4]int{stats.Total, stats.Success, stats.Failed, stats.Cancelled})
 			}
-			require.Equal(t, requests, w.api.CountRequests("", "/slow"), "a cancelled attempt is not made again")
 		})
 	}
 }
