@@ -2,6 +2,8 @@ package expression
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/bits"
 	"strconv"
 	"time"
@@ -232,3 +234,23 @@ func weigh(b *Budget, v any) error {
 	}
 	return b.text(w.size)
 }
+
+// budgetError says that an evaluation did more work than its budget allows.
+type budgetError struct {
+	steps bool // steps are used up; otherwise bytes
+	limit int
+}
+
+func (e *budgetError) Error() string {
+	if e.steps {
+		return fmt.Sprintf("the expressions of one decision may take %d steps, and this takes more; "+
+			"narrow the list first, or do the work in a tool", e.limit)
+	}
+	return fmt.Sprintf("the expressions of one decision may make %d bytes of text and lists, and this makes more; "+
+		"take the part that is needed, or do the work in a tool", e.limit)
+}
+
+// errTooLarge is the error of a value that cannot be rendered as JSON with
+// what is left of the budget.
+var errTooLarge = errors.New("the value is too large or too deeply nested to be written as JSON here; " +
+	"take the part that is needed, or do the work in a tool")

@@ -172,3 +172,20 @@ var refused = map[string]string{
 	"bitshr":     "write floor(x / 2 ** n)",
 	"bitushr":    "write floor(x / 2 ** n) for a positive x",
 }
+
+// argumentError says what a function can work with and what it got.
+func argumentError(name, wants string, got any) error {
+	return fmt.Errorf("%s needs %s, not %s", name, wants, describe(got))
+}
+
+// describe names a value in a message: its type, and a short text itself.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nil"
+	case string:
+		return fmt.Sprintf("the string %q", shortText(v))
+	default:
+		return "a " + TypeName(v)
+	}
+}

@@ -303,3 +303,18 @@ func powFloat(base float64, n int) float64 {
 	}
 	return result
 }
+
+// nilOperand is the error of arithmetic with nil. The operators do not know
+// how the author wrote the operand; whoever holds the tree names it.
+type nilOperand struct {
+	op   string // as written: + - * / % ** ..
+	left bool   // which side is nil; the only side of a sign is the right one
+}
+
+func (e *nilOperand) Error() string {
+	side := "right"
+	if e.left {
+		side = "left"
+	}
+	return fmt.Sprintf("the %s side of %s is missing (nil); give it a value with default(…)", side, e.op)
+}
