@@ -266,7 +266,7 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 // mostStateQueues bounds the queues that one command queries.
 const mostStateQueues = 500
 
-// mayHold reports whether the queue with a workflow ID is one of a state, as far as its ID tells.
+// mayHold reports whether the queue with a workflow ID is one of a state, as far as its ID says.
 func mayHold(id string, states []incremental.State) bool {
 	key, err := url.PathUnescape(strings.TrimPrefix(id, queue.StatePrefix))
 	if err != nil || (queue.Name{Key: key, State: true}).ID() != id {
