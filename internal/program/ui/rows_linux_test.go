@@ -131,6 +131,7 @@ func TestRowsAndPartitions(t *testing.T) {
 func (w *world) narrow(t *testing.T, pages map[string]string) {
 	browser := testenv.NewBrowser(t)
 	browser.Open(w.url + "/?key=" + key)
+	require.Eventually(t, func() bool { return browser.Eval(`document.title`) == "Runs – Reprise" }, patience, 50*time.Millisecond) // the page of the key leads there
 	for name, path := range pages {
 		browser.Open(w.url + path)
 		require.Eventually(t, func() bool {
