@@ -24,8 +24,8 @@ const searchTrigger = "executions_visibility_au"
 
 // slimVisibility has a write of a run cost less: indexes that nothing here uses go, and full-text search is written
 // where its texts have changed, and not at each write.
-func slimVisibility(ctx context.Context, conf *config.SQL) (err error) {
-	db, err := sql.Open("sqlite", "file:"+conf.DatabaseName+"?"+sharedName(conf))
+func slimVisibility(ctx context.Context, conf *config.SQL) error {
+	db, err := sql.Open("sqlite", "file:"+conf.DatabaseName+"?"+openParameters(conf))
 	if err != nil {
 		return err
 	}
@@ -52,35 +52,30 @@ func searchChangesOnly(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	statements, err := texts(ctx, db, "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?", searchTrigger)
+	var trigger string
+	if err := db.QueryRowContext(ctx, "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?", searchTrigger).Scan(&trigger); err != nil {
+		return fmt.Errorf("read the trigger %s: %w", searchTrigger, err)
+	}
+	head, body, found := strings.Cut(trigger, "BEGIN")
+	if !found || strings.Contains(head, "WHEN") {
+		return nil
+	}
+	condition := fmt.Sprintf("WHEN (OLD.%s) IS NOT (NEW.%s) BEGIN", strings.Join(columns, ", OLD."), strings.Join(columns, ", NEW."))
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for _, statement := range statements {
-		head, body, found := strings.Cut(statement, "BEGIN")
-		if !found || strings.Contains(head, "WHEN") || len(columns) == 0 {
-			continue
-		}
-		condition := fmt.Sprintf("WHEN (OLD.%s) IS NOT (NEW.%s) BEGIN", strings.Join(columns, ", OLD."), strings.Join(columns, ", NEW."))
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // nothing after a commit
-		for _, change := range []string{"DROP TRIGGER " + searchTrigger, head + condition + body} {
-			if _, err := tx.ExecContext(ctx, change); err != nil {
-				return fmt.Errorf("change the trigger %s: %w", searchTrigger, err)
-			}
-		}
-		if err := tx.Commit(); err != nil {
-			return err
+	defer func() { _ = tx.Rollback() }() // nothing after a commit
+	for _, change := range []string{"DROP TRIGGER " + searchTrigger, head + condition + body} {
+		if _, err := tx.ExecContext(ctx, change); err != nil {
+			return fmt.Errorf("change the trigger %s: %w", searchTrigger, err)
 		}
 	}
-	return nil
+	return tx.Commit()
 }
 
-// sharedName are the parameters that open the same database as the server's: one in memory is shared by its name.
-func sharedName(conf *config.SQL) string {
+// openParameters open the database that the server has: one in memory is shared by its name.
+func openParameters(conf *config.SQL) string {
 	if conf.ConnectAttributes["mode"] == "memory" {
 		return "mode=memory&cache=shared"
 	}

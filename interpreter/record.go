@@ -82,6 +82,14 @@ type StateRecord struct {
 	Rows    int              `json:"rows"`
 }
 
+// Begins is the watermark before the call; where that is not known, where the call begins to read.
+func (r *StateRecord) Begins() expression.Value {
+	if r.Before.Data == nil {
+		return r.From
+	}
+	return r.Before
+}
+
 // HostedStep is how far the call of a step has come in an activity that has not ended; kept in its heartbeats.
 type HostedStep struct {
 	Step  string `json:"step"`

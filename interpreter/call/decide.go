@@ -219,7 +219,7 @@ func (c *Call) afterSuccess(d decided) {
 		c.end(c.read().results().repeated(d, "page %d is the same as the previous page", c.state.Successes))
 		return
 	}
-	if failure := c.state.addPage(&c.config, d, c.read().contributing(d.budget)); failure != nil {
+	if failure := c.state.addPage(&c.config, d, c.read().rowSelection(d.budget)); failure != nil {
 		c.fail(failure, d.now)
 		return
 	}

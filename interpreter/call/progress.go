@@ -58,14 +58,14 @@ func (s *State) record(outcome interpreter.Outcome, config *Config, now time.Tim
 
 // addPage collects the page of the last attempt, and reads the cursors of what it contributes. The failure is one
 // that ends the call; the page is not written then.
-func (s *State) addPage(config *Config, d decided, reading contributing) *interpreter.ErrorObject {
+func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpreter.ErrorObject {
 	section := config.incremental()
-	reading.excluded = func(rows int) {
-		s.Last.Excluded += rows
-		s.Excluded += rows
+	rows.excluded = func(n int) {
+		s.Last.Excluded += n
+		s.Excluded += n
 	}
-	reading.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
-	contribution, err := s.Pages.Add(config.Policies, d.Decision, s.Last.Data, reading.reading())
+	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
+	contribution, err := s.Pages.Add(config.Policies, d.Decision, s.Last.Data, rows.extraction())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.Where(), err)
 	}

@@ -114,8 +114,7 @@ func (r results) lastPage(d decided) (any, error) {
 	if contribution := r.state.Last.Contribution.Data; contribution != nil {
 		return contribution, nil
 	}
-	reading := contributing{config: r.config, scope: r.scope, budget: d.budget}.reading()
-	return reading.Whole(r.state.Last.Data.Data)
+	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.extraction().Whole(r.state.Last.Data.Data)
 }
 
 // complete says of a failure where in the call it happened.

@@ -42,7 +42,7 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
 		return scope
 	}
-	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, r.contributing(budget).reading())
+	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, r.rowSelection(budget).extraction())
 	with := make(map[string]any, len(names))
 	for _, name := range names {
 		with[name] = collected

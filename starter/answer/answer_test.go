@@ -14,31 +14,13 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
 )
-
-// someAwaiting has a webhook under way and an approval.
-func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
-	webhook = &interpreter.AwaitedDetails{
-		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
-		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
-	}
-	approval = &interpreter.AwaitedDetails{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
-		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
-		Form: []playbook.ApprovalItem{
-			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
-			{Name: "rows", Type: "integer", Required: true},
-			{Name: "note", Type: "text"},
-		},
-	}}
-	return webhook, approval
-}
 
 // TestGoldenAwaiting: what a run awaits, with the commands that answer.
 func TestGoldenAwaiting(t *testing.T) {
 	t.Parallel()
 	now, three := samples.LocalBegan.Add(time.Hour), 3
-	webhook, approval := someAwaiting(now)
+	webhook, approval := samples.Awaiting(now)
 	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
 		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}

@@ -13,27 +13,9 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
 	"reprise/starter/session"
 	"reprise/workflows/protocol"
 )
-
-// someAwaiting has a webhook under way and an approval.
-func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) {
-	webhook = &interpreter.AwaitedDetails{
-		Attempt: 2, Since: at.Add(-90 * time.Second), Until: at.Add(28 * time.Minute), Done: 300, Total: 1200,
-		Message: "reading rows\x1b[31m of the file that was sent", Reported: at.Add(-time.Second),
-	}
-	approval = &interpreter.AwaitedDetails{Attempt: 1, Since: at.Add(-time.Hour), Approval: &playbook.Approval{
-		Message: "# Load 1200 rows?\n\nThey are of **March**.", Options: []string{"yes, load", "later", "reject"},
-		Form: []playbook.ApprovalItem{
-			{Name: "day", Type: "choice", Choices: []string{"today", "tomorrow"}, Default: "today"},
-			{Name: "rows", Type: "integer", Required: true},
-			{Name: "note", Type: "text"},
-		},
-	}}
-	return webhook, approval
-}
 
 // TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
 func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
@@ -60,7 +42,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 func TestFollowAwaits(t *testing.T) {
 	t.Parallel()
 	now := samples.LocalBegan.Add(time.Hour)
-	webhook, approval := someAwaiting(now)
+	webhook, approval := samples.Awaiting(now)
 	o := newObserver(&session.Session{}, followed("imports-7x2k"))
 	var out bytes.Buffer
 	shown := newPlainProgress(&terminal.Screen{To: &out}, func() time.Time { return now })

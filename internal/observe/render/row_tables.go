@@ -84,11 +84,12 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 		}
 		rows = append(rows, row)
 	}
-	drawn := filled(table.Row{"step", "table", "read", "written", "new", "changed", "deleted", "rejected", "discarded"}, rows)
-	var right []table.ColumnConfig
+	header, right := table.Row{"step", "table"}, []table.ColumnConfig{}
 	for _, name := range []string{"read", "written", "new", "changed", "deleted", "rejected", "discarded"} {
+		header = append(header, name)
 		right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
 	}
+	drawn := filled(header, rows)
 	drawn.SetColumnConfigs(right)
 	shown := drawn.Render()
 	_, _ = io.WriteString(w, "\n")

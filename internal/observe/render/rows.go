@@ -114,11 +114,7 @@ func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
 
 // WatermarkText says where the watermark of a step was, and where it is.
 func WatermarkText(read interpreter.StateRecord) string {
-	before := read.Before
-	if before.Data == nil {
-		before = read.From
-	}
-	return watermarkText(before, read.Watermark, read.MovesTo, read.States, read.State)
+	return watermarkText(read.Begins(), read.Watermark, read.MovesTo, read.States, read.State)
 }
 
 func watermarkText(before, after, pending expression.Value, states int, state string) string {

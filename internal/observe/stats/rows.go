@@ -112,10 +112,7 @@ func (c *Collector) addWatermark(event runs.Event) {
 	}
 	mark := &c.stats.Watermarks[at]
 	if mark.first.IsZero() || event.At.Before(mark.first) {
-		mark.first, mark.Before = event.At, read.Before
-		if read.Before.Data == nil {
-			mark.Before = read.From
-		}
+		mark.first, mark.Before = event.At, read.Begins()
 	}
 	if !event.At.Before(mark.last) {
 		mark.last, mark.After, mark.Pending = event.At, read.Watermark, read.MovesTo

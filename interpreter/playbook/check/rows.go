@@ -37,8 +37,8 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 func checkExcluded(c *checker, call playbook.CallAt) {
 	needed := neededColumns(call.Action)
 	for _, excluded := range call.Action.Rows.Exclude {
-		isExcluded := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }
-		if slices.ContainsFunc(call.Action.Rows.Fields, isExcluded) {
+		hasItsName := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }
+		if slices.ContainsFunc(call.Action.Rows.Fields, hasItsName) {
 			c.Errorf(excluded.Pos, codeRowShape, "%q is in fields and in exclude; fields alone replaces it", playbook.Shorten(excluded.Name))
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// contributing is how the rows of a page are found: by the step's rows and where, and without those that have no cursor.
-type contributing struct {
+// rowSelection says which rows of a page count: by the step's rows and where, and without those that have no cursor.
+type rowSelection struct {
 	config *Config
 	scope  func() *interpreter.Scope // of the policies
 	budget *expression.Budget
@@ -23,22 +23,22 @@ type contributing struct {
 	lacking  func(page, kept any)
 }
 
-// contributing is how the rows of the last page are found, with the budget of its decision.
-func (r reader) contributing(budget *expression.Budget) contributing {
-	return contributing{config: r.config, scope: r.policyScope, budget: budget}
+// rowSelection is that of the last page, with the budget of its decision.
+func (r reader) rowSelection(budget *expression.Budget) rowSelection {
+	return rowSelection{config: r.config, scope: r.policyScope, budget: budget}
 }
 
-// reading is what Pages need to know of that. A sink has no pages.
-func (c contributing) reading() page.Extraction {
+// extraction is what Pages need to know of that. A sink has no pages.
+func (c rowSelection) extraction() page.Extraction {
 	if c.config.Sink != nil {
 		return page.Extraction{}
 	}
-	reading := page.Extraction{Rows: c.config.Step.Rows}
+	of := page.Extraction{Rows: c.config.Step.Rows}
 	section := c.config.incremental()
 	if section == nil && c.config.Step.Where == nil {
-		return reading
+		return of
 	}
-	reading.Keep = func(contribution any) (any, error) {
+	of.Keep = func(contribution any) (any, error) {
 		contribution, err := c.chosen(contribution)
 		if err != nil || section == nil {
 			return contribution, err
@@ -49,11 +49,11 @@ func (c contributing) reading() page.Extraction {
 		}
 		return kept, nil
 	}
-	return reading
+	return of
 }
 
 // chosen is what a page contributes without the rows for which where is false.
-func (c contributing) chosen(contribution any) (any, error) {
+func (c rowSelection) chosen(contribution any) (any, error) {
 	where := c.config.Step.Where
 	rows := incremental.Contributed(contribution)
 	if where == nil || len(rows) == 0 {
