@@ -144,7 +144,7 @@ func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Mom
 	if of := b.source.Step.Incremental; of != nil && of.CursorPath != "" {
 		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type}
 	}
-	input.State = sink.stateFor(input)
+	input.State = sink.stateFor(input, b.action.Args != nil)
 	input.Shape, err = b.shape(input, request, m)
 	return err
 }

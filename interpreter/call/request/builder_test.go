@@ -10,6 +10,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // source is the first step of a playbook with these lines.
@@ -300,4 +301,32 @@ workflow:
 	require.Equal(t, want, first)
 	_, err = input(40_000, false)
 	require.ErrorContains(t, err, "the expressions of one decision may")
+}
+
+// TestArgsOfNothingWriteNothing: what args make nothing of is not written in its own form, whatever a state of the
+// step has to know of the page.
+func TestArgsOfNothingWriteNothing(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]int{"{{ nil }}": 0, "{{ [] }}": 0, "{{ result }}": 2, "{{ result[0] }}": 1} {
+		book := tables.Decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    incremental: {cursor_path: at, initial_value: 0}
+    sink: {tool: sqlite, auth: shop, table: orders, key: id, args: "`+args+`"}
+`)
+		step := book.Steps[0]
+		rows := []any{map[string]any{"id": 1, "at": 1}, map[string]any{"id": 2, "at": 2}}
+		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{})
+		builder := request.NewBuilder(request.Source{
+			Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
+			Sink: &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows, State: &incremental.StateWrite{Rows: &incremental.RowIdentity{}}},
+		})
+		m, requests := request.Moment{StartedAt: tables.Started, Page: 1}, request.Requests{}
+		_, err := builder.First(&requests, m, tables.Started)
+		require.NoError(t, err)
+		input, err := builder.Input(&requests, m, tables.Started)
+		require.NoError(t, err)
+		require.Len(t, input.Rows(), want, args)
+	}
 }

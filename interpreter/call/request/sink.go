@@ -40,8 +40,9 @@ func (s *SinkWrite) writes() any {
 func (s *SinkWrite) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the
-// sink's key, and modes that take them need not know them.
-func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWrite {
+// sink's key, and modes that take them need not know them. What args map to nothing writes nothing,
+// and stands for no rows of the page.
+func (s *SinkWrite) stateFor(input *interpreter.ToolInput, hasArgs bool) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State
 	}
@@ -54,7 +55,7 @@ func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWri
 	if len(known.Key) == 0 && known.Type != incremental.Token {
 		known.Key = KeyColumns(input.Fields["key"].Data)
 	}
-	if write.Rows = &known; input.Result == nil {
+	if write.Rows = &known; input.Result == nil && (!hasArgs || input.Args != nil) {
 		input.Result = &expression.Value{Data: s.Result} // which its args stand for, row by row
 	}
 	return &write
