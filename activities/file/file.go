@@ -113,7 +113,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	content, err := t.content(ctx, from, path, options)
+	content, err := t.content(ctx, from, path, &options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -173,8 +173,8 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
-// content reads a whole file in UTF-8, unpacked at most MaxResponseBytes.
-func (t *Tool) content(ctx context.Context, from *place, path string, options format.Options) ([]byte, error) {
+// content reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
+func (t *Tool) content(ctx context.Context, from *place, path string, options *format.Options) ([]byte, error) {
 	file, info, err := from.openFile(os.O_RDONLY)
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -183,19 +183,22 @@ func (t *Tool) content(ctx context.Context, from *place, path string, options fo
 	if !info.Mode().IsRegular() {
 		return nil, tool.Errorf("read %s: it is not a file", path)
 	}
-	unpacked, packed, err := options.Unpack(file, false)
+	limit := t.res.MaxResponseBytes
+	unpacked, err := options.Unpack(ctx, file, false, limit)
 	if err != nil {
 		return nil, t.unpackError(path, err)
 	}
 	defer unpacked.Close()
-	limit := t.res.MaxResponseBytes
 	most := limit
-	if !packed {
+	if !unpacked.Packed {
 		most = min(info.Size(), limit)
 	}
 	content, err := memory.ReadAll(ctx, unpacked, most, limit)
 	if err == nil {
-		content, err = format.Decode(ctx, content, options.Encoding)
+		if options.Format == "" {
+			options.Format, _ = format.ByName(unpacked.Member)
+		}
+		content, err = format.Decode(ctx, content, options.CharsetOf(content, ""))
 	}
 	if err != nil {
 		return nil, t.unpackError(path, err)

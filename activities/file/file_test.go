@@ -106,7 +106,7 @@ func TestFileConforms(t *testing.T) {
 			fails("link to the outside", "link.txt", "permission", "read link.txt: path escapes"),
 			fails("folder", "folder.json", "", "read folder.json: it is not a file"),
 			fails("pipe", "pipe.txt", "", "read pipe.txt: it is not a file"),
-			fails("no format", "rows.bin", "", "set format to json, jsonl, csv or text"),
+			fails("no format", "rows.bin", "", "set format to json, jsonl, csv, xml or text"),
 			fails("bad line", "bad.jsonl", "", "read bad.jsonl as jsonl: line 2"),
 			fails("column twice", "twice.csv", "", `the column "a" occurs twice`),
 			fails("torn", "torn.json.gz", "", "read torn.json.gz: it cannot be unpacked: unexpected EOF"),
@@ -222,6 +222,8 @@ func TestFileReads(t *testing.T) {
 	put(t, dir, "note.txt", "hello\n")
 	put(t, dir, "rows.jsonl.gz", tooltest.Gzip("{\"id\": 1}\n{\"id\": 2}\n"))
 	put(t, dir, "export.gz", tooltest.Gzip(`{"id": 1}`))
+	put(t, dir, "export.zip", tooltest.Zip(t, [2]string{"day/rows.csv", "id\n1\n"}))
+	put(t, dir, "rows.xml", "<?xml version='1.0' encoding='iso-8859-1'?>\n<rows><row id='1'>\xe9</row></rows>")
 	put(t, dir, "utf16.csv", "\xff\xfei\x00d\x00\n\x00\xe9\x00")
 
 	for path, want := range map[string]string{
@@ -232,6 +234,8 @@ func TestFileReads(t *testing.T) {
 
 		"rows.jsonl.gz": `[{"id":1},{"id":2}]`,
 		"export.gz":     `{"id":1}`,
+		"export.zip":    `[{"id":"1"}]`,
+		"rows.xml":      `{"rows":{"row":{"#text":"é","@id":"1"}}}`,
 		"utf16.csv":     `[{"id":"é"}]`,
 	} {
 		t.Run(path, func(t *testing.T) {

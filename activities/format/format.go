@@ -1,4 +1,4 @@
-// Package format reads what tools bring: JSON, JSON Lines, CSV and text, packed or
+// Package format reads what tools bring: JSON, JSON Lines, CSV, XML and text, packed or
 // not, in any charset. What is read row by row is an iterator over a reader, so that
 // a tool may pass rows on before it has all of them.
 package format
@@ -20,6 +20,7 @@ const (
 	JSON  = "json"
 	JSONL = "jsonl"
 	CSV   = "csv"
+	XML   = "xml"
 	Text  = "text"
 	// Unpacked is that of packed bytes whose format nobody says: they are JSON, JSON
 	// Lines or text.
@@ -32,24 +33,31 @@ const (
 	fieldCompression = "compression"
 	fieldEncoding    = "encoding"
 	fieldCSV         = "csv"
+	fieldXML         = "xml"
+	fieldMember      = "member"
 )
 
 // All are the formats that can be read.
-var All = []string{JSON, JSONL, CSV, Text}
+var All = []string{JSON, JSONL, CSV, XML, Text}
 
 // Fields are those of a tool that reads; byDefault and what describe the field format, more are keys of csv.
 func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
 		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
 		{
-			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedNot}, Default: "by the first bytes",
+			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedZip, packedNot}, Default: "by the first bytes",
 			Doc: "The compression of what is read; none takes the bytes as they are.",
+		},
+		{
+			Name: fieldMember, Kind: playbook.KindText, Default: "the only file of the archive",
+			Doc: "The file of a zip archive that is read: its name, or a pattern such as *.csv that matches one.",
 		},
 		{
 			Name: fieldEncoding, Kind: playbook.KindText, Default: "that of the content type",
 			Doc: "The charset of text that is not UTF-8 and has no byte order mark, such as windows-1252 or utf-16le.",
 		},
 		{Name: fieldCSV, Kind: playbook.KindMap, Keys: append(slices.Clone(csvKeys), more...), Doc: "The dialect of CSV."},
+		{Name: fieldXML, Kind: playbook.KindMap, Keys: xmlKeys, Doc: "How XML becomes maps."},
 	}
 }
 
@@ -57,8 +65,10 @@ func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 type Options struct {
 	Format      string // "" where the author does not say
 	Compression string // "" for what the first bytes say
+	Member      string // of an archive, "" for its only one
 	Encoding    string // the charset, "" where the author does not say
 	CSV         CSVDialect
+	Lists       []string // the elements of XML that are lists however many there are
 }
 
 // Of reads the options of a call.
@@ -66,24 +76,55 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 	if o.Format, err = tool.Choice(in, fieldFormat, "", All...); err != nil {
 		return o, err
 	}
-	if o.Compression, err = tool.Choice(in, fieldCompression, "", packedGzip, packedZstd, packedNot); err != nil {
+	if err := o.readPacking(in); err != nil {
 		return o, err
 	}
-	written, err := tool.MapField(in, fieldCSV)
+	csv, err := tool.MapField(in, fieldCSV)
 	if err != nil {
 		return o, err
 	}
-	if o.Encoding, err = encodingOf(in, written); err != nil {
+	xml, err := tool.MapField(in, fieldXML)
+	if err != nil {
 		return o, err
 	}
-	if o.CSV, err = dialect(in.Step, written); err != nil || written == nil {
+	if o.Encoding, err = encodingOf(in, csv); err != nil {
 		return o, err
 	}
-	if o.Format != "" && o.Format != CSV {
-		return o, tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, o.Format)
+	if o.CSV, err = dialect(in.Step, csv); err != nil {
+		return o, err
 	}
-	o.Format = CSV
+	if o.Lists, err = listsOf(in.Step, xml); err != nil {
+		return o, err
+	}
+	for _, said := range []struct {
+		as   string
+		here bool
+	}{{CSV, csv != nil}, {XML, xml != nil}} {
+		switch {
+		case said.here && o.Format != "" && o.Format != said.as:
+			return o, tool.ConfigErrorf("step %q: %s does not apply to format %s; remove one of them", in.Step, said.as, o.Format)
+		case said.here:
+			o.Format = said.as
+		}
+	}
 	return o, nil
+}
+
+// readPacking reads how the bytes are packed.
+func (o *Options) readPacking(in interpreter.ToolInput) (err error) {
+	if o.Compression, err = tool.Choice(in, fieldCompression, "", append(slices.Clone(packings), packedNot)...); err != nil {
+		return err
+	}
+	if o.Member, err = tool.TextField(in, fieldMember); err != nil {
+		return err
+	}
+	if o.Member != "" && o.Compression != "" && o.Compression != packedZip {
+		return tool.ConfigErrorf("step %q: member applies only to archives, and compression is %s; remove one of them", in.Step, o.Compression)
+	}
+	if _, wrong := path.Match(o.Member, ""); wrong != nil {
+		return tool.ConfigErrorf("step %q: member is %s; it must be a name or a pattern such as *.csv", in.Step, shown(o.Member))
+	}
+	return nil
 }
 
 // encodingOf is the charset that the author says, by the field or as a key of csv.
@@ -111,7 +152,7 @@ type WriteOptions struct{ EscapeFormulas bool }
 
 // OfSink reads the options of a sink. Fields that say how something is read are an error.
 func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
-	for _, name := range []string{fieldCompression, fieldEncoding} {
+	for _, name := range []string{fieldCompression, fieldMember, fieldEncoding, fieldXML} {
 		if in.Fields[name].Data != nil {
 			return o, tool.ConfigErrorf("step %q: %s applies only when reading, and this is a sink; remove it", in.Step, name)
 		}
@@ -136,7 +177,7 @@ func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
 }
 
 // packedNames are the endings of the names of packed files.
-var packedNames = []string{".gz", ".gzip", ".zst", ".zstd"}
+var packedNames = []string{".gz", ".gzip", ".zst", ".zstd", ".zip"}
 
 // ByName is the format that a file's name says, and whether the name is one of packed
 // bytes. "" is a name that says none.
@@ -152,6 +193,8 @@ func ByName(name string) (format string, packed bool) {
 		return JSONL, packed
 	case ".csv":
 		return CSV, packed
+	case ".xml":
+		return XML, packed
 	case ".txt", ".text", ".md":
 		return Text, packed
 	}
@@ -177,7 +220,8 @@ func ByType(mediaType string) (format string, packed bool) {
 	switch mediaType {
 	case "", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
 		return "", false
-	case "application/gzip", "application/x-gzip", "application/zstd", "application/x-zstd":
+	case "application/gzip", "application/x-gzip", "application/zstd", "application/x-zstd",
+		"application/zip", "application/x-zip", "application/x-zip-compressed":
 		return "", true
 	case "application/json", "text/json":
 		return JSON, false
@@ -186,9 +230,16 @@ func ByType(mediaType string) (format string, packed bool) {
 		return JSONL, false
 	case "text/csv", "application/csv", "text/x-csv", "application/x-csv":
 		return CSV, false
+	case "application/xml", "text/xml":
+		return XML, false
+	case "application/xhtml+xml", "image/svg+xml": // people look at them
+		return Text, false
 	}
-	if strings.HasSuffix(mediaType, "+json") {
+	switch {
+	case strings.HasSuffix(mediaType, "+json"):
 		return JSON, false
+	case strings.HasSuffix(mediaType, "+xml"):
+		return XML, false
 	}
 	return Text, false
 }

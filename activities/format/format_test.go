@@ -2,7 +2,11 @@ package format_test
 
 import (
 	"bytes"
+	"crypto/rand"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -24,7 +28,7 @@ func read(t *testing.T, fields map[string]any, content string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	decoded, err := format.Decode(t.Context(), []byte(content), options.Encoding)
+	decoded, err := format.Decode(t.Context(), []byte(content), options.CharsetOf([]byte(content), ""))
 	if err != nil {
 		return "", err
 	}
@@ -105,6 +109,25 @@ func TestValues(t *testing.T) {
 		"unpacked JSON Lines":       {nil, "{\"a\":1}\n{\"a\":2}\n", `[{"a":1},{"a":2}]`},
 		"unpacked text":             {nil, "{a}", `"{a}"`},
 		"an unpacked number":        {nil, "12", `"12"`},
+		"xml":                       {as("xml"), "<?xml version='1.0'?>\n<orders>\n <order id='07'>\n  <sku>a &amp; b</sku><n>1.50</n></order>\n <order id=\"8\"><sku/></order>\n</orders>\n", `{"orders":{"order":[{"@id":"07","n":"1.50","sku":"a & b"},{"@id":"8","sku":null}]}}`},
+		"xml, one and lists":        {map[string]any{"xml": map[string]any{"lists": []any{"order"}}}, "<orders><order><id>1</id></order></orders>", `{"orders":{"order":[{"id":"1"}]}}`},
+		"xml, lists that are nil":   {map[string]any{"xml": map[string]any{"lists": "order"}}, "<orders><order/></orders>", `{"orders":{"order":[null]}}`},
+		"xml, none of a list":       {map[string]any{"xml": map[string]any{"lists": "orders/order"}}, "<orders/>", `{"orders":{"order":[]}}`},
+		"xml, one of a list":        {map[string]any{"xml": map[string]any{"lists": "orders/order"}}, "<r><order/><orders n='1'><order>1</order></orders></r>", `{"r":{"order":null,"orders":{"@n":"1","order":["1"]}}}`},
+		"xml, two of a list":        {map[string]any{"xml": map[string]any{"lists": "orders/order"}}, "<orders><order>1</order><order/></orders>", `{"orders":{"order":["1",null]}}`},
+		"xml, a list at the top":    {map[string]any{"xml": map[string]any{"lists": "a"}}, "<a>x</a>", `{"a":["x"]}`},
+		"xml, text and attributes":  {as("xml"), "<p currency='EUR'> 5 </p>", `{"p":{"#text":" 5 ","@currency":"EUR"}}`},
+		"xml, mixed":                {as("xml"), "<p>a<b>c</b>d</p>", `{"p":{"#text":"ad","b":"c"}}`},
+		"xml, spaces":               {as("xml"), "<p> <b> </b> </p>", `{"p":{"b":" "}}`},
+		"xml, prefixes":             {as("xml"), "<s:a xmlns:s='urn:x'><s:b/><b>1</b></s:a>", `{"s:a":{"@xmlns:s":"urn:x","b":"1","s:b":null}}`},
+		"xml, nil":                  {as("xml"), "<a><b xsi:nil='true'/><c xsi:nil='true' id='1'/><d xsi:nil='false'></d></a>", `{"a":{"b":null,"c":{"@id":"1","@xsi:nil":"true"},"d":{"@xsi:nil":"false"}}}`},
+		"xml, CDATA and comments":   {as("xml"), "<!-- x --><a><![CDATA[<b>&amp;]]><!-- y -->&#233;</a>", `{"a":"<b>&amp;é"}`},
+		"xml, an empty element":     {as("xml"), "<a></a>", `{"a":null}`},
+		"xml, lines":                {as("xml"), "<a>x\r\ny</a>", `{"a":"x\ny"}`},
+		"xml in latin1":             {as("xml"), "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>\xe9</a>", `{"a":"é"}`},
+		"xml said to be in latin1":  {as("xml"), "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>é</a>", `{"a":"é"}`},
+		"xml with a mark":           {as("xml"), "\ufeff<a>é</a>", `{"a":"é"}`},
+		"xml in utf-16":             {as("xml"), "\xff\xfe<\x00a\x00>\x00\xe9\x00<\x00/\x00a\x00>\x00", `{"a":"é"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,8 +180,26 @@ func TestLines(t *testing.T) {
 		"null":                {map[string]any{"csv": map[string]any{"null": map[string]any{}}}, "", "csv.null is a map; it must be text, or a list of texts"},
 		"encoding":            {map[string]any{"csv": map[string]any{"encoding": "klingon"}}, "", `csv.encoding is "klingon"; it must be the name of a charset`},
 		"csv of JSON":         {map[string]any{"format": "json", "csv": map[string]any{}}, "", "csv does not apply to format json"},
-		"no such format":      {map[string]any{"format": "xml"}, "", `format is "xml"; it must be json, jsonl, csv or text`},
-		"no such packing":     {map[string]any{"compression": "zip"}, "", `compression is "zip"; it must be gzip, zstd or none`},
+		"no such format":      {map[string]any{"format": "yaml"}, "", `format is "yaml"; it must be json, jsonl, csv, xml or text`},
+		"no such packing":     {map[string]any{"compression": "rar"}, "", `compression is "rar"; it must be gzip, zstd, zip or none`},
+		"a member of gzip":    {map[string]any{"compression": "gzip", "member": "a.csv"}, "", "member applies only to archives, and compression is gzip"},
+		"a member's pattern":  {map[string]any{"member": "[a.csv"}, "", `member is "[a.csv"; it must be a name or a pattern`},
+		"a key of xml":        {map[string]any{"xml": map[string]any{"list": "a"}}, "", `xml has no key "list"; its key is lists`},
+		"lists of maps":       {map[string]any{"xml": map[string]any{"lists": []any{nil}}}, "", "xml.lists is a list; it must be the name of an element"},
+		"xml of CSV":          {map[string]any{"format": "csv", "xml": map[string]any{}}, "", "xml does not apply to format csv"},
+		"xml and csv":         {map[string]any{"csv": map[string]any{}, "xml": map[string]any{}}, "", "xml does not apply to format csv"},
+		"an element is open":  {map[string]any{"format": "xml"}, "<a>\n<b>\n</b>\n", "line 4: the element a does not end"},
+		"ended by another":    {map[string]any{"format": "xml"}, "<a>\n<b>\n</a>", "line 3: the element b is ended by </a>"},
+		"two elements":        {map[string]any{"format": "xml"}, "<a/>\n<b/>", "line 2: a second element, b, follows the first"},
+		"text outside":        {map[string]any{"format": "xml"}, "<a/>\nx", "line 2: there is text outside of the element"},
+		"an end alone":        {map[string]any{"format": "xml"}, "</a>", "line 1: </a> ends nothing"},
+		"attributes twice":    {map[string]any{"format": "xml"}, "<a x='1' x='2'/>", "line 1: the element a has the attribute x twice"},
+		"no element":          {map[string]any{"format": "xml"}, "<?xml version='1.0'?>", "it has no element"},
+		"a document type":     {map[string]any{"format": "xml"}, "<!DOCTYPE a [<!ENTITY b 'c'>]>\n<a>&b;</a>", "line 1: it has a document type declaration"},
+		"an entity":           {map[string]any{"format": "xml"}, "<a>\n&b;</a>", "line 2: invalid character entity &b;"},
+		"too deep":            {map[string]any{"format": "xml"}, strings.Repeat("<a>", 1001), "elements are nested more than 1000 deep"},
+		"NUL in XML":          {map[string]any{"format": "xml"}, "<a>\x00</a>", "line 1: illegal character code"},
+		"XML is not UTF-8":    {map[string]any{"format": "xml"}, "<a>\n\xe9</a>", "byte 0xE9 at offset 4 (line 2) is not utf-8"},
 		"csv that is no map":  {map[string]any{"csv": ";"}, "", "csv must be a map"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,11 +274,10 @@ func TestUnpacks(t *testing.T) {
 			t.Parallel()
 
 			const limit = 1 << 20
-			content, packed, err := format.Options{Compression: test.compression}.Unpack(iotest.OneByteReader(strings.NewReader(test.content)), test.unpacked)
-			require.Equal(t, test.packed, packed)
-
+			content, err := format.Options{Compression: test.compression}.Unpack(t.Context(), iotest.OneByteReader(strings.NewReader(test.content)), test.unpacked, limit)
 			var got []byte
 			if err == nil {
+				require.Equal(t, test.packed, content.Packed)
 				got, err = memory.ReadAll(t.Context(), content, limit, limit)
 				_ = content.Close() // says again what was torn
 			}
@@ -251,11 +291,85 @@ func TestUnpacks(t *testing.T) {
 	}
 }
 
+// TestArchives: one member of an archive is read, from a body and from a file, and what is ambiguous is an error that names the members.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	one := tooltest.Zip(t, [2]string{"data/", ""}, [2]string{"data/orders.csv", "id\n1\n"}, [2]string{"__MACOSX/data/._orders.csv", "x"})
+	two := tooltest.Zip(t, [2]string{"a.csv", "a"}, [2]string{"b/b.csv", "b"}, [2]string{"readme.txt", "r"})
+	many := make([][2]string, 12)
+	for i := range many {
+		many[i] = [2]string{fmt.Sprintf("%02d.csv", i), "x"}
+	}
+	for name, test := range map[string]struct {
+		compression, member, content string
+		from, want, says             string
+	}{
+		"the only one":           {"", "", one, "data/orders.csv", "id\n1\n", ""},
+		"said":                   {"zip", "", one, "data/orders.csv", "id\n1\n", ""},
+		"by its name":            {"", "a.csv", two, "a.csv", "a", ""},
+		"by its last part":       {"", "b.csv", two, "b/b.csv", "b", ""},
+		"by its path":            {"", "b/*.csv", two, "b/b.csv", "b", ""},
+		"by a pattern":           {"", "*.txt", two, "readme.txt", "r", ""},
+		"none is named":          {"", "", two, "", "", `it has 3 files, "a.csv", "b/b.csv", "readme.txt"; name one with member`},
+		"several are named":      {"", "*.csv", two, "", "", `member "*.csv" names 2 of its files, "a.csv", "b/b.csv"; name one`},
+		"none matches":           {"", "*.xml", two, "", "", `none of its files is named "*.xml"; it has "a.csv", "b/b.csv", "readme.txt"`},
+		"many":                   {"", "", tooltest.Zip(t, many...), "", "", `"09.csv", 2 more; name one`},
+		"empty":                  {"zip", "", tooltest.Zip(t), "", "", "the bytes are not zip"},
+		"folders alone":          {"", "", tooltest.Zip(t, [2]string{"a/", ""}), "", "", "it has no files"},
+		"cut short":              {"", "", one[:len(one)-10], "", "", "the archive cannot be read: zip: not a valid zip file"},
+		"a member of no archive": {"", "a.csv", "text", "", "", `member is "a.csv", and the bytes are not zip`},
+		"no archive":             {"zip", "", "text", "", "", "the bytes are not zip"},
+		"as it is":               {"none", "", one, "", one, ""},
+		"changed":                {"", "", withDirectory(tooltest.Zip(t, [2]string{"a", "b"}), checksumByte), "a", "", "checksum"},
+		"encrypted":              {"", "", withDirectory(tooltest.Zip(t, [2]string{"a", "b"}), flagsByte), "", "", `"a" is encrypted`},
+		"a bomb":                 {"", "", tooltest.Zip(t, [2]string{"a", strings.Repeat("a", 5<<20)}), "a", "", memory.ErrTooLarge.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const limit = 1 << 20
+			name := filepath.Join(t.TempDir(), "archive")
+			require.NoError(t, os.WriteFile(name, []byte(test.content), 0o600))
+			file, err := os.Open(name)
+			require.NoError(t, err)
+			defer file.Close()
+			for _, body := range []io.Reader{iotest.OneByteReader(strings.NewReader(test.content)), file} {
+				content, err := format.Options{Compression: test.compression, Member: test.member}.Unpack(t.Context(), body, false, limit)
+				var got []byte
+				if err == nil {
+					require.Equal(t, test.from, content.Member)
+					got, err = memory.ReadAll(t.Context(), content, limit, limit)
+				}
+				if test.says != "" {
+					require.ErrorContains(t, err, test.says)
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, test.want, string(got))
+			}
+		})
+	}
+	_, err := format.Options{}.Unpack(t.Context(), strings.NewReader(tooltest.Zip(t, [2]string{"a", rand.Text() + rand.Text()})), false, 20)
+	require.ErrorIs(t, err, memory.ErrTooLarge)
+}
+
+// The places of an entry in the directory of an archive (APPNOTE 4.3.12).
+const (
+	flagsByte    = 8
+	checksumByte = 16
+)
+
+// withDirectory changes the lowest bit of a byte of the first entry of an archive's directory.
+func withDirectory(archive string, at int) string {
+	bytes := []byte(archive)
+	bytes[strings.Index(archive, "PK\x01\x02")+at] ^= 1
+	return string(bytes)
+}
+
 func TestByName(t *testing.T) {
 	t.Parallel()
 
 	for name, want := range map[string]string{
-		"a.json": "json", "a.JSON.gz": "json+", "x/a.ndjson.zst": "jsonl+", "a.jsonl": "jsonl", "a.csv.gzip": "csv+", "a.txt": "text", "a": "", "a.gz": "+", "a.xml": "",
+		"a.json": "json", "a.JSON.gz": "json+", "x/a.ndjson.zst": "jsonl+", "a.jsonl": "jsonl", "a.csv.gzip": "csv+", "a.txt": "text", "a": "", "a.gz": "+", "a.xml": "xml", "a.csv.zip": "csv+", "a.zip": "+", "a.xlsx": "",
 	} {
 		got, packed := format.ByName(name)
 		if packed {
@@ -270,7 +384,7 @@ func TestByType(t *testing.T) {
 
 	for mediaType, want := range map[string]string{
 		"application/json": "json", "application/vnd.api+json": "json", "application/x-ndjson": "jsonl", "text/csv": "csv",
-		"text/plain": "text", "application/xml": "text", "": "", "application/octet-stream": "", "application/gzip": "+", "application/zstd": "+",
+		"text/plain": "text", "application/xml": "xml", "text/xml": "xml", "application/atom+xml": "xml", "application/xhtml+xml": "text", "image/svg+xml": "text", "application/zip": "+", "": "", "application/octet-stream": "", "application/gzip": "+", "application/zstd": "+",
 	} {
 		got, packed := format.ByType(mediaType)
 		if packed {

@@ -3,6 +3,7 @@ package format
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,15 @@ import (
 const (
 	packedGzip = "gzip"
 	packedZstd = "zstd"
+	packedZip  = "zip"
 	packedNot  = "none"
 )
 
+// packings are those that have first bytes.
+var packings = []string{packedGzip, packedZstd, packedZip}
+
 // magics are what packed bytes begin with, and no text in UTF-8.
-var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f\xfd"}
+var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f\xfd", packedZip: "PK\x03\x04"}
 
 // maxWindow bounds the memory that unpacking zstd takes: what every decoder has to
 // have (RFC 8878), and all that a body may need (RFC 9659). Only zstd --ultra and --long need more.
@@ -27,12 +32,22 @@ const maxWindow = 8 << 20
 // ErrNotPacked is that of bytes that are not packed as compression says.
 var ErrNotPacked = errors.New("they do not start like that")
 
-// Unpack is a reader of what is packed, and whether it is. What bounds the reader
-// bounds what is unpacked. Nothing has to be unpacked again: unpacked says that its
-// sender's packing is off already, where compression may name it or not.
-func (o Options) Unpack(body io.Reader, unpacked bool) (_ io.ReadCloser, packed bool, err error) {
+// Unpacking reads what was packed, or bytes that were not.
+type Unpacking struct {
+	io.ReadCloser
+	Packed bool
+	Member string // its name in an archive, "" outside of one
+}
+
+// asItIs reads bytes that are not packed.
+func asItIs(body io.Reader) *Unpacking { return &Unpacking{ReadCloser: io.NopCloser(body)} }
+
+// Unpack is a reader of what is packed. What bounds the reader bounds what is
+// unpacked; an archive itself has at most limit bytes, for which there is memory where body is no file. Nothing has
+// to be unpacked again: unpacked says that its sender's packing is off already, where compression may name it or not.
+func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limit int64) (*Unpacking, error) {
 	if o.Compression == packedNot {
-		return io.NopCloser(body), false, nil
+		return asItIs(body), nil
 	}
 	buffered := bufio.NewReader(body)
 	begins := func(as string) bool {
@@ -40,26 +55,37 @@ func (o Options) Unpack(body io.Reader, unpacked bool) (_ io.ReadCloser, packed 
 		return string(magic) == magics[as]
 	}
 	how := o.Compression
+	for _, as := range packings {
+		if how == "" && begins(as) {
+			how = as
+		}
+	}
 	switch {
-	case how == "" && begins(packedGzip):
-		how = packedGzip
-	case how == "" && begins(packedZstd):
-		how = packedZstd
+	case how == "" && o.Member != "":
+		return nil, fmt.Errorf("member is %q, and the bytes are not zip: %w", o.Member, ErrNotPacked)
 	case how == "":
-		return io.NopCloser(buffered), false, nil
+		return asItIs(buffered), nil
 	case !begins(how):
 		_, err := buffered.Peek(1)
 		if empty := errors.Is(err, io.EOF); empty || unpacked || err != nil {
-			return io.NopCloser(buffered), false, nil
+			return asItIs(buffered), nil
 		}
-		return nil, false, fmt.Errorf("the bytes are not %s: %w", how, ErrNotPacked)
+		return nil, fmt.Errorf("the bytes are not %s: %w", how, ErrNotPacked)
 	}
-	if how == packedGzip {
-		reader, err := gzip.NewReader(buffered)
-		return reader, true, err
+	var reader io.ReadCloser
+	var err error
+	switch how {
+	case packedZip:
+		return o.unzip(ctx, body, buffered, limit)
+	case packedGzip:
+		reader, err = gzip.NewReader(buffered)
+	default:
+		reader, err = Zstd(buffered)
 	}
-	reader, err := Zstd(buffered)
-	return reader, true, err
+	if err != nil {
+		return nil, err
+	}
+	return &Unpacking{ReadCloser: reader, Packed: true}, nil
 }
 
 // Zstd is a reader of what zstd has packed, which takes no more memory than maxWindow allows.
@@ -79,7 +105,7 @@ func Unpackable(err error) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrWindowSizeTooSmall):
 		return ErrWindow
-	case errors.Is(err, ErrNotPacked):
+	case errors.Is(err, ErrNotPacked), errors.Is(err, errArchive):
 		return err
 	}
 	return nil

@@ -39,6 +39,11 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 			return nil, err
 		}
 		return all(o.CSV.Rows(bytes.NewReader(content)))
+	case XML:
+		if err := memory.AcquireValue(ctx, estimateXML(content), what); err != nil {
+			return nil, err
+		}
+		return xmlValue(content, o.Lists)
 	case Unpacked:
 		return sniffed(ctx, content, what, most)
 	}

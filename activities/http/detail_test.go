@@ -156,7 +156,7 @@ func TestHTTPBodiesThatAreNoText(t *testing.T) {
 
 	for name, test := range map[string]struct{ contentType, body, says string }{
 		"image":           {"image/png", png, "is not text: image/png, 16 bytes"},
-		"zip":             {"application/zip", "PK\x03\x04\x14\x00\xff", "is not text: application/zip, 7 bytes"},
+		"zip":             {"application/zip", "PK\x03\x04\x14\x00\xff", "the body was cut short: the archive cannot be read"},
 		"no type":         {"", "a\xff\xfe\x01", "is not text: "},
 		"octets":          {"application/octet-stream", "a\xff", "is not text: application/octet-stream, 2 bytes"},
 		"nul":             {"text/plain", "a\x00b", "is not text: text/plain, 3 bytes"},

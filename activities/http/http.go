@@ -156,7 +156,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		in.Fields = withField(in.Fields, "body", tool.Written(in))
 	}
 	result, err := t.Send(ctx, in, http.MethodPost)
-	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV}, answer.Type) {
+	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV, typeInvalid + format.XML}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err

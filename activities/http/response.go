@@ -38,7 +38,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
-	body, packed, err := readBody(ctx, response, t.res.MaxResponseBytes, options)
+	body, packing, err := readBody(ctx, response, t.res.MaxResponseBytes, options)
 	var waited *memory.WaitError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
@@ -54,7 +54,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
 	tool.SecretsOf(ctx).Inspect(body)
-	options.Format = formatOf(response, options.Format, packed)
+	options.Format = formatOf(response, options.Format, packing)
 	data, err := t.parseBody(ctx, response, body, options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -90,36 +90,41 @@ func flatHeaders(header http.Header) map[string]string {
 	return flat
 }
 
+// packing is how a body was packed.
+type packing struct {
+	packed bool   // it was a packed file
+	member string // its name in an archive, "" outside of one
+}
+
 // readBody reads at most limit bytes, counted after decompression, for which
-// there is memory, and reports whether they were a packed file. It gives what it has
-// read with every error.
-func readBody(ctx context.Context, response *http.Response, limit int64, options format.Options) (_ []byte, packed bool, err error) {
+// there is memory. It gives what it has read with every error.
+func readBody(ctx context.Context, response *http.Response, limit int64, options format.Options) (_ []byte, was packing, err error) {
 	most := limit
 	if claimed := response.ContentLength; claimed >= 0 {
 		most = min(claimed, limit)
 	}
 	body, unpacked, err := decoded(response)
 	if err != nil {
-		return nil, false, err
+		return nil, was, err
 	}
 	if unpacked {
 		most = limit
 	}
-	file, packed, err := options.Unpack(body, unpacked || response.Uncompressed)
+	file, err := options.Unpack(ctx, body, unpacked || response.Uncompressed, limit)
 	if err != nil {
-		return nil, false, err
+		return nil, was, err
 	}
 	defer file.Close()
-	if packed {
+	if was = (packing{file.Packed, file.Member}); was.packed {
 		most = limit
 	}
 	content, err := memory.ReadAll(ctx, file, most, limit)
-	return content, packed, err
+	return content, was, err
 }
 
 // formatOf is the format of an answer that went well: what the author says, its
-// content type, its name, and for packed bytes what they are.
-func formatOf(response *http.Response, said string, packed bool) string {
+// content type, its name or that of a member of an archive, and for packed bytes what they are.
+func formatOf(response *http.Response, said string, was packing) string {
 	if said != "" {
 		return said
 	}
@@ -128,9 +133,9 @@ func formatOf(response *http.Response, said string, packed bool) string {
 	if byType != "" {
 		return byType
 	}
-	name := cmp.Or(format.NameOf(response.Header.Get("Content-Disposition")), response.Request.URL.Path)
+	name := cmp.Or(was.member, format.NameOf(response.Header.Get("Content-Disposition")), response.Request.URL.Path)
 	byName, _ := format.ByName(name)
-	if byName != "" || packed || packedType {
+	if byName != "" || was.packed || packedType {
 		return byName // format.Unpacked without one
 	}
 	return format.Text
@@ -143,7 +148,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 		return nil, nil
 	}
 	_, charset := format.MediaType(response.Header.Get("Content-Type"))
-	body, err := decodeCharset(ctx, response, body, cmp.Or(options.Encoding, charset), options.Format)
+	body, err := decodeCharset(ctx, response, body, options.CharsetOf(body, charset), options.Format)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +172,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 const typeInvalid = "invalid_"
 
 // formatNames are the formats as people call them.
-var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV"}
+var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML"}
 
 // invalid is the error of a body that is not of its format, which may be what is left
 // of one that was cut short.

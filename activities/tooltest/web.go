@@ -1,6 +1,7 @@
 package tooltest
 
 import (
+	"archive/zip"
 	"compress/gzip"
 	"io"
 	"net"
@@ -92,5 +93,20 @@ func Gzip(text string) string {
 	w := gzip.NewWriter(&b)
 	_, _ = io.WriteString(w, text)
 	_ = w.Close()
+	return b.String()
+}
+
+// Zip is an archive of files, each with its name and its text.
+func Zip(t testing.TB, files ...[2]string) string {
+	t.Helper()
+	var b strings.Builder
+	w := zip.NewWriter(&b)
+	for _, file := range files {
+		member, err := w.Create(file[0])
+		require.NoError(t, err)
+		_, err = io.WriteString(member, file[1])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
 	return b.String()
 }

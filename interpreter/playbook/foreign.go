@@ -172,7 +172,7 @@ var foreignWords = []ForeignWord{
 	{Words: "delimiter sep separator quote quotechar header", level: levelCall, field: "csv", Write: `write "csv": csv: {delimiter: ";"}`},
 	{Words: "charset codepage characterset fileencoding", level: levelCall, field: "encoding", word: "encoding"},
 	{Words: "decompress compressed uncompress unzip gunzip gzip", level: levelCall, field: "compression", Write: `write "compression", which is gzip, zstd or none`},
-	{Words: "responseformat responsetype filetype fileformat parse parser decoder", level: levelCall, field: "format", Write: `write "format", which is json, jsonl, csv or text`},
+	{Words: "responseformat responsetype filetype fileformat parse parser decoder", level: levelCall, field: "format", Write: `write "format", which is json, jsonl, csv, xml or text`},
 	{Words: "steps tasks", level: levelCall, field: "workflow", Write: `write "workflow", the list of its steps`},
 }
 

@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 		worker.SetStickyWorkflowCacheSize(0)
 	}
 	testworker.Main()
-	debug.SetGCPercent(400) // the collector was an eighth of what this process did
+	debug.SetGCPercent(400)         // the collector was an eighth of what this process did
+	debug.SetMemoryLimit(heapLimit) // from which on it does more
 	testenv.Wide(width)
 	testenv.Main(m)
 }
@@ -65,6 +66,9 @@ const (
 	shortRun = 200
 	// tick is how often it looks.
 	tick = 20 * time.Millisecond
+	// heapLimit is how much memory the process takes, in bytes, before the collector runs more often than it was told to: its server
+	// and the workers of its tests need theirs, on a machine of 8 GB.
+	heapLimit = 1 << 30
 )
 
 // patience is how long a test waits for what has to happen.

@@ -153,7 +153,7 @@ func moduleRoot() (string, error) {
 // collectRarely has a server collect its garbage less often: the collector was a sixth
 // of what it does with many tests at once. Near the limit it collects as often as it
 // takes. What SQLite has of the server's state, which is in memory, comes on top.
-var collectRarely = []string{"GOGC=400", "GOMEMLIMIT=3GiB"}
+var collectRarely = []string{"GOGC=400", "GOMEMLIMIT=1536MiB"}
 
 // startDevServer starts the process's server, which keeps its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {

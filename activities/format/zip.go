@@ -1,0 +1,101 @@
+package format
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"reprise/activities/memory"
+	"reprise/activities/tool"
+	"reprise/interpreter/lists"
+)
+
+// errArchive is that of an archive whose member cannot be read, which another attempt cannot either.
+var errArchive = errors.New("the archive cannot be read")
+
+// mostNamed is how many members of an archive a message names.
+const mostNamed = 10
+
+// unzip reads a member of an archive. It is read where it lies if body is a file, else it is read whole before.
+func (o Options) unzip(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
+	at, size, err := randomAccess(ctx, body, buffered, limit)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := zip.NewReader(at, size)
+	if err != nil {
+		return nil, fmt.Errorf("the archive cannot be read: %w", err) // it may be what is left of one
+	}
+	member, err := o.member(archive.File)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := member.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q: %w", errArchive, shownMember(member), err)
+	}
+	return &Unpacking{ReadCloser: reader, Packed: true, Member: member.Name}, nil
+}
+
+// randomAccess is an archive, which begins with what is listed at its end, and its size in bytes.
+func randomAccess(ctx context.Context, body, buffered io.Reader, limit int64) (io.ReaderAt, int64, error) {
+	if file, isFile := body.(*os.File); isFile {
+		info, err := file.Stat()
+		if err != nil {
+			return nil, 0, err
+		}
+		return file, info.Size(), nil
+	}
+	content, err := memory.ReadAll(ctx, buffered, limit, limit)
+	return bytes.NewReader(content), int64(len(content)), err
+}
+
+// member is the one file of an archive that the author names, or that is there.
+func (o Options) member(all []*zip.File) (*zip.File, error) {
+	files := lists.Filter(all, func(f *zip.File) bool {
+		return !f.FileInfo().IsDir() && !strings.HasPrefix(f.Name, "__MACOSX/")
+	})
+	found := lists.Filter(files, func(f *zip.File) bool { return o.Member == "" || named(o.Member, f.Name) })
+	switch {
+	case len(files) == 0:
+		return nil, fmt.Errorf("%w: it has no files", errArchive)
+	case len(found) == 0:
+		return nil, fmt.Errorf("%w: none of its files is named %q; it has %s", errArchive, o.Member, members(files))
+	case len(found) > 1 && o.Member == "":
+		return nil, fmt.Errorf("%w: it has %d files, %s; name one with member", errArchive, len(found), members(found))
+	case len(found) > 1:
+		return nil, fmt.Errorf("%w: member %q names %d of its files, %s; name one", errArchive, o.Member, len(found), members(found))
+	case found[0].Flags&encryptedFlag != 0:
+		return nil, fmt.Errorf("%w: %q is encrypted", errArchive, shownMember(found[0]))
+	}
+	return found[0], nil
+}
+
+// encryptedFlag is the bit of a member's flags that says that it is encrypted (APPNOTE 4.4.4).
+const encryptedFlag = 1
+
+// named reports whether a pattern names a member, by its path in the archive or, where the pattern has no slash, by its last part.
+func named(pattern, name string) bool {
+	if !strings.Contains(pattern, "/") {
+		name = path.Base(name)
+	}
+	matches, _ := path.Match(pattern, name) // Of has checked it
+	return matches || pattern == name
+}
+
+func members(files []*zip.File) string {
+	names := lists.Map(files[:min(len(files), mostNamed)], func(f *zip.File) string { return fmt.Sprintf("%q", shownMember(f)) })
+	if len(files) > mostNamed {
+		names = append(names, fmt.Sprintf("%d more", len(files)-mostNamed))
+	}
+	return strings.Join(names, ", ")
+}
+
+// shownMember is the name of a member in a message.
+func shownMember(f *zip.File) string { return tool.CutText(f.Name, 80) }
