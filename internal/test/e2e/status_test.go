@@ -495,7 +495,11 @@ func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 	api.set(false)
 	w.steers(run, protocol.RetryNowUpdate, protocol.CommandInput{})
 	status := l.until(run.GetID(), func(status *runs.Status) bool {
-		c := status.Visits("fetch")[0].Loop
+		visits := status.Visits("fetch")
+		if len(visits) == 0 { // the run did not answer in time
+			return false
+		}
+		c := visits[0].Loop
 		return c.Waiting == 0 && c.Pending > 0 && c.Running > 0 // a loop that gives no answer is pending whole
 	})
 	step := status.Visits("fetch")[0]
