@@ -94,7 +94,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 		one := plan
 		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
 		one.Emptied, one.Table = state.Emptied, state.Table
-		one.ReadsFrom = state.ReadsFrom(section.Type, section.Lag).Value
+		one.ReadsFrom = state.ReadsFrom(section.Form(), section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 			one.ReadsFrom = initial
 		}

@@ -173,8 +173,9 @@ type CallMeta struct {
 
 // CallIncremental is what a call has made of its state; kept in workflow history.
 type CallIncremental struct {
-	State string                 `json:"state"`
-	Type  incremental.CursorType `json:"type,omitempty"`
+	State  string                 `json:"state"`
+	Type   incremental.CursorType `json:"type,omitempty"`
+	Format string                 `json:"format,omitempty"` // that of incremental.Form
 	// From is where the call has read from, Watermark where the state is behind it.
 	From      incremental.Cursor `json:"from,omitzero"`
 	Watermark incremental.Cursor `json:"watermark,omitzero"`

@@ -72,6 +72,7 @@ type StateRecord struct {
 	State     string                 `json:"state"`
 	States    int                    `json:"states,omitempty"`
 	Type      incremental.CursorType `json:"type,omitempty"`
+	Format    string                 `json:"format,omitempty"` // that of incremental.Form
 	From      expression.Value       `json:"from"`
 	Watermark expression.Value       `json:"watermark"`
 	// Before is the watermark before the call, of which From is left behind by its lag; zero where that is not known.
@@ -80,6 +81,11 @@ type StateRecord struct {
 	// states: of a step that writes nothing.
 	MovesTo expression.Value `json:"moves_to,omitzero"`
 	Rows    int              `json:"rows"`
+}
+
+// Form is how the cursors of the source are written.
+func (r *StateRecord) Form() incremental.Form {
+	return incremental.Form{Type: r.Type, Format: r.Format}
 }
 
 // Begins is the watermark before the call; where that is not known, where the call begins to read.
@@ -106,7 +112,7 @@ func (i *CallIncremental) Record() *StateRecord {
 		return nil
 	}
 	return &StateRecord{
-		State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Before: i.Before.Value, Watermark: i.Watermark.Value,
+		State: i.State, States: i.States, Type: i.Type, Format: i.Format, From: i.From.Value, Before: i.Before.Value, Watermark: i.Watermark.Value,
 		MovesTo: incremental.Lowest(i.Pending).Value, Rows: i.Rows,
 	}
 }

@@ -101,7 +101,7 @@ func (w *TableWrite) typeOf(d *Dialect, column string) string {
 // kindOfCursor is the kind of the column of the step's cursors, where these are times or dates that it keeps as they are; of
 // another one kindOther.
 func (w *TableWrite) kindOfCursor(column string) ColumnKind {
-	if w.cursor == nil || w.cursor.Path != column {
+	if w.cursor == nil || w.cursor.Path != column || w.cursor.Format != "" {
 		return kindOther
 	}
 	kind := map[incremental.CursorType]ColumnKind{incremental.Time: kindInstant, incremental.Date: kindDate}[w.cursor.Type]

@@ -30,7 +30,7 @@ func rowsKnownFrom(s *StateTest) {
 	}
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
 	require.NoError(s, err)
-	require.Equal(s, At(7), states[0].ReadsFrom(incremental.Integer, 4), "as the next run does")
+	require.Equal(s, At(7), states[0].ReadsFrom(incremental.Form{Type: incremental.Integer}, 4), "as the next run does")
 	s.MustWrite(s.Move("c", 1, To(10), At(4).Position), Row(5, 10))
 	require.Equal(s, At(7).Position, s.claimToInsert("d", "id").KnownFrom, "what was forgotten stays so")
 	require.Nil(s, s.Claim("e").KnownFrom, "a sink that takes all rows may get all")

@@ -46,19 +46,20 @@ func (c Cursor) IsZero() bool { return c.Value.Data == nil }
 // mostText bounds a cursor of text, in bytes: it is kept with each row within the lag.
 const mostText = 1000
 
-// Parse reads a cursor. The error says what it is in place of the type.
-func Parse(as CursorType, value any) (Cursor, error) {
-	return ParseInto(&[]byte{}, as, value)
-}
+// Parse reads a cursor in the form of its type. The error says what it is in place of the type.
+func Parse(as CursorType, value any) (Cursor, error) { return Form{Type: as}.Parse(value) }
 
 // ParseInto is Parse, and keeps the position behind those in positions: the cursors of many rows need one slice.
-func ParseInto(positions *[]byte, as CursorType, value any) (Cursor, error) {
-	cursor := Cursor{Value: expression.Of(value)}
+func (f Form) ParseInto(positions *[]byte, value any) (Cursor, error) {
+	cursor, as := Cursor{Value: expression.Of(value)}, f.Type
 	if as == Token {
 		return cursor, nil
 	}
-	position, ok := appendPosition(positions, as, value)
+	position, ok := f.appendPosition(positions, value)
 	if !ok {
+		if f.Format != "" {
+			return Cursor{}, fmt.Errorf("%s does not fit the format, such as %v", shown(value), f.written(formatSampleDay, nil))
+		}
 		if text, isText := value.(string); isText && as == Text {
 			return Cursor{}, fmt.Errorf("a string of %d bytes is too long for a cursor, which has at most %d", len(text), mostText)
 		}
@@ -90,10 +91,10 @@ func shown(value any) string {
 	return text
 }
 
-// appendPosition appends the position of a cursor to others; ok is false for what is none of this type.
-func appendPosition(positions *[]byte, as CursorType, value any) (position []byte, ok bool) {
+// appendPosition appends the position of a cursor to others; ok is false for what is none of this form.
+func (f Form) appendPosition(positions *[]byte, value any) (position []byte, ok bool) {
 	before := len(*positions)
-	longer, ok := withPosition(*positions, as, value)
+	longer, ok := f.withPosition(*positions, value)
 	if !ok {
 		return nil, false
 	}
@@ -101,9 +102,12 @@ func appendPosition(positions *[]byte, as CursorType, value any) (position []byt
 	return slices.Clip(longer[before:]), true
 }
 
-func withPosition(to []byte, as CursorType, value any) (longer []byte, ok bool) {
+func (f Form) withPosition(to []byte, value any) (longer []byte, ok bool) {
+	if f.Format != "" {
+		return f.withFormatted(to, value)
+	}
 	text, isText := value.(string)
-	switch as {
+	switch f.Type {
 	case Time:
 		at, ok := expression.ParseTime(strings.TrimSpace(text))
 		return appendTime(to, at), isText && ok
@@ -174,36 +178,47 @@ func integerAt(position []byte) int64 { return int64(binary.BigEndian.Uint64(pos
 // a number of days or whole numbers. Kept in workflow history.
 type Lag int64
 
-// Before is a cursor less a lag. Without one it is the cursor itself, in the form that it has.
-func Before(as CursorType, c Cursor, lag Lag) Cursor {
-	if lag == 0 || c.IsZero() || c.Position == nil {
+// Before is a cursor less a lag. Without one it is the cursor itself, as the row had it where that was of this form.
+func (f Form) Before(c Cursor, lag Lag) Cursor {
+	switch {
+	case c.IsZero() || c.Position == nil:
 		return c
+	case lag == 0:
+		return f.as(c)
 	}
-	switch as {
+	switch f.Type {
 	case Time:
-		return c.at(as, timePosition(timeAt(c.Position).Add(-time.Duration(lag))))
+		return f.at(c, timePosition(timeAt(c.Position).Add(-time.Duration(lag))))
 	case Date:
-		return c.at(as, integerPosition(integerAt(c.Position)-int64(lag)))
+		return f.at(c, integerPosition(integerAt(c.Position)-int64(lag)))
 	case Integer:
 		n := integerAt(c.Position)
-		return c.at(as, integerPosition(max(n, math.MinInt64+int64(lag))-int64(lag)))
+		return f.at(c, integerPosition(max(n, math.MinInt64+int64(lag))-int64(lag)))
 	case Text, Token:
 	}
 	return c
 }
 
 // NotBelow is a cursor, or the one at a position that is larger.
-func NotBelow(as CursorType, c Cursor, position []byte) Cursor {
+func (f Form) NotBelow(c Cursor, position []byte) Cursor {
 	if c.Position == nil || bytes.Compare(position, c.Position) <= 0 {
 		return c
 	}
-	return c.at(as, position)
+	return f.at(c, position)
 }
 
-// at is the cursor of a type at a position, in the form of c.
-func (c Cursor) at(as CursorType, position []byte) Cursor {
+// at is the cursor at a position; c is one of the same source.
+func (f Form) at(c Cursor, position []byte) Cursor {
+	if f.Format != "" {
+		at, _ := TimeOf(f.Type, Cursor{Value: expression.Of(true), Position: position})
+		value := f.written(at, c.Value.Data)
+		if exact, err := f.Parse(value); err == nil {
+			return exact
+		}
+		return c
+	}
 	var value any
-	switch as {
+	switch f.Type {
 	case Time:
 		value = timeAt(position).Format(time.RFC3339Nano)
 	case Date:

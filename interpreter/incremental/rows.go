@@ -32,7 +32,7 @@ func (r *RowIdentity) Of(row, written any, positions *[]byte) (known KnownRow) {
 		return KnownRow{Hash: hashOf(nil, written), Position: belowToken}
 	}
 	cursor, _ := Member(row, r.CursorPath)
-	if at, ok := appendPosition(positions, r.Type, cursor); ok {
+	if at, ok := (Form{r.Type, r.Format}).appendPosition(positions, cursor); ok {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {

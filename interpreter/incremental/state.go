@@ -35,7 +35,12 @@ type Claim struct {
 	// Inserts says that the call's sink leaves out rows that come again, and Key what distinguishes those, as in RowIdentity.
 	Inserts bool     `json:"inserts,omitempty"`
 	Key     []string `json:"key,omitempty"`
+	// Format is how the cursors of the source are written, as in Form.
+	Format string `json:"format,omitempty"`
 }
+
+// Form is how the cursors of the source are written.
+func (c Claim) Form() Form { return Form{Type: c.Source.Type, Format: c.Format} }
 
 // Claimed is the state that a call has claimed; kept in workflow history.
 type Claimed struct {
@@ -108,7 +113,8 @@ type Move struct {
 type RowIdentity struct {
 	CursorPath string     `json:"cursor_path"`
 	Type       CursorType `json:"type"`
-	Key        []string   `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
+	Format     string     `json:"format,omitempty"` // that of Form
+	Key        []string   `json:"key,omitempty"`    // columns, or dotted paths; nil is the whole row
 	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
 	Floor []byte `json:"floor,omitempty"`
 	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
@@ -128,8 +134,9 @@ type RowIdentity struct {
 
 // CursorField is what rows are ordered by at their source. Kept in workflow history.
 type CursorField struct {
-	Path string     `json:"path"`
-	Type CursorType `json:"type"`
+	Path   string     `json:"path"`
+	Type   CursorType `json:"type"`
+	Format string     `json:"format,omitempty"` // that of Form
 }
 
 // State is a state as people see it.
@@ -151,8 +158,8 @@ type State struct {
 }
 
 // ReadsFrom is where the next call of a step with the lag reads from; zero for a state that has not moved.
-func (s State) ReadsFrom(as CursorType, lag Lag) Cursor {
-	return NotBelow(as, Before(as, s.Watermark, lag), s.KnownFrom)
+func (s State) ReadsFrom(as Form, lag Lag) Cursor {
+	return as.NotBelow(as.Before(s.Watermark, lag), s.KnownFrom)
 }
 
 // StateChange is one change of a state, in its history.

@@ -23,6 +23,8 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 	accept(key{name: "initial_value", doc: "the value that the first run starts from, which may be a template over the workload and the element; optional with `token`"}, asPart[Incremental](WordScalar)),
 	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default: the type of `initial_value`, unless that is a template"},
 		asOneOf(func(i *Incremental, t incremental.CursorType) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
+	accept(key{name: "format", doc: "how the source writes its times or dates, in rows and in `value`: a layout of strftime or Go, or a number since 1970: `%s`, `%ms`, `%us`; `type` follows from it"},
+		asPart[Incremental](WordText)),
 	accept(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
 	accept(key{name: "range_start", doc: "`closed` (default): the source returns rows at or after the value; `open`: only rows after it"},
@@ -55,20 +57,48 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		d.Errorf(f.words["token"], CodeConflict,
 			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
 	default:
-		for _, word := range []string{"type", "lag", "range_start", "row_order", "on_missing"} {
+		for _, word := range []string{"type", "format", "lag", "range_start", "row_order", "on_missing"} {
 			if f.get(word) != nil {
 				d.Errorf(f.words[word], CodeConflict, "%q applies to cursors in rows; a token is not in rows and is not compared; remove it", word)
 			}
 		}
 		i.Type = incremental.Token
 	}
-	i.initial(d, f.get("initial_value"))
+	if i.format(d, f.get("format")) {
+		i.initial(d, f.get("initial_value"))
+	}
 	if i.Type != incremental.Token {
 		i.lag(d, f.get("lag"))
 	}
 	if i.State != nil && i.State.Template == nil {
 		readStateName(d, i.State)
 	}
+	return true
+}
+
+// format reads how cursors are written. It says the type where the author does not; ok is false for one that is refused.
+func (i *Incremental) format(d *decoder, n *yaml.Node) (ok bool) {
+	const what = "incremental.format"
+	if n == nil || i.Type == incremental.Token {
+		return true
+	}
+	written, ok := d.text(n, what)
+	if !ok {
+		return false
+	}
+	format, as, err := incremental.ReadFormat(written)
+	switch {
+	case err != nil:
+		d.Errorf(position(n), CodeWrongValue, "%s %s", what, err)
+		return false
+	case i.Type == incremental.Integer || i.Type == incremental.Text:
+		d.Errorf(i.Words["format"], CodeConflict, "format is of times and dates, and cursors of type %s are none; remove it, or write type: %s", i.Type, as)
+		return false
+	case i.Type == incremental.Date && as == incremental.Time:
+		d.Errorf(i.Words["format"], CodeConflict, "format has a time of day, which type: date does not compare; write type: time")
+		return false
+	}
+	i.Type, i.Format = cmp.Or(i.Type, as), format
 	return true
 }
 
@@ -80,7 +110,7 @@ func (i *Incremental) initial(d *decoder, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "{{") && !d.broken[n] {
 		i.InitialTemplate = d.value(n)
 		if i.Type == "" {
-			d.Errorf(position(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time`)
+			d.Errorf(position(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time, or "format"`)
 		}
 		return
 	}
@@ -94,8 +124,12 @@ func (i *Incremental) initial(d *decoder, n *yaml.Node) {
 		return
 	}
 	i.Type = typed
-	if _, err := incremental.Parse(typed, value); err != nil {
-		d.Errorf(position(n), CodeWrongValue, "incremental.initial_value: %s%s", err, initialHint(typed, value))
+	if _, err := i.Form().ParseAny(value); err != nil {
+		hint := ""
+		if i.Format == "" {
+			hint = initialHint(typed, value)
+		}
+		d.Errorf(position(n), CodeWrongValue, "incremental.initial_value: %s%s", err, hint)
 		return
 	}
 	i.InitialValue = value

@@ -248,6 +248,7 @@ type Incremental struct {
 	InitialValue    any
 	InitialTemplate *Node
 	Type            incremental.CursorType
+	Format          string // that of Form, "" for the type's own
 	Lag             incremental.Lag
 	OpenStart       bool // range_start: open
 	Ascending       bool // row_order: asc
@@ -267,13 +268,18 @@ const (
 	MissingExclude OnMissing = "exclude"
 )
 
+// Form is how the cursors of the source are written.
+func (i *Incremental) Form() incremental.Form {
+	return incremental.Form{Type: i.Type, Format: i.Format}
+}
+
 // Initial is the cursor from which a step reads that has no state yet; zero where it reads
 // from nothing, by a token, and where that depends on the workload.
 func (i *Incremental) Initial() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}
 	}
-	initial, err := incremental.Parse(i.Type, i.InitialValue)
+	initial, err := i.Form().ParseAny(i.InitialValue)
 	if err != nil {
 		return incremental.Cursor{} // validation has refused it
 	}
@@ -289,7 +295,7 @@ func (i *Incremental) InitialIn(scope expression.Scope, b *expression.Budget) (i
 	if err != nil {
 		return incremental.Cursor{}, err
 	}
-	initial, err := incremental.Parse(i.Type, value)
+	initial, err := i.Form().ParseAny(value)
 	if err != nil {
 		return incremental.Cursor{}, &EvalError{Pos: i.InitialTemplate.Pos, Message: "incremental.initial_value: " + err.Error()}
 	}

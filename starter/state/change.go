@@ -95,7 +95,7 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 	if value == nil || value == "" {
 		return incremental.Cursor{}, cli.UsageError("the VALUE is empty; to forget a state, use reset")
 	}
-	cursor, err := incremental.Parse(section.Type, value)
+	cursor, err := section.Form().ParseAny(value)
 	if err != nil {
 		return cursor, cli.UsageError("the VALUE: %w, like the cursors of the step", err)
 	}
@@ -198,7 +198,7 @@ func reportChange(streams cli.Streams, one keptStep, change incremental.StateCha
 		return streams.PrintLine("%s: forgotten, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.From.Value),
 			initialText(one.step.Incremental))
 	}
-	reads := incremental.Before(one.step.Incremental.Type, change.To, one.step.Incremental.Lag)
+	reads := one.step.Incremental.Form().Before(change.To, one.step.Incremental.Lag)
 	return streams.PrintLine("%s: %s, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.To.Value),
 		wording.CursorText(change.From.Value), wording.CursorText(reads.Value))
 }

@@ -166,7 +166,7 @@ func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental
 		return nil
 	}
 	shown := &IncrementalStatus{StateRecord: *record}
-	if watermark, err := incremental.Parse(record.Type, record.Watermark.Data); err == nil {
+	if watermark, err := record.Form().Parse(record.Watermark.Data); err == nil {
 		if behind, ok := incremental.Behind(record.Type, watermark, now); ok {
 			seconds := behind.Round(time.Millisecond).Seconds()
 			shown.Behind = &seconds

@@ -89,7 +89,7 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 		return nil
 	}
 	delete(s.before, claim.Name)
-	cursor, err := incremental.Parse(claim.Source.Type, value)
+	cursor, err := claim.Form().ParseAny(value)
 	if err != nil {
 		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
 	}

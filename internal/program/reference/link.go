@@ -174,7 +174,7 @@ var families = [][]string{
 	{"step.sink", "loop.sink", "retry.then.sink", "retry.then.per_iteration.sink", "loop.dead_letter.sink"},
 	{"loop.mode", "loop.max_concurrency", "loop.batch", "step.rate_limit"},
 	{"loop.failure_budget", "loop.thresholds", "loop.dead_letter", "strict"},
-	{"incremental.cursor_path", "incremental.token", "incremental.initial_value", "incremental.type"},
+	{"incremental.cursor_path", "incremental.token", "incremental.initial_value", "incremental.type", "incremental.format"},
 	{"incremental.lag", "incremental.range_start", "incremental.row_order", "incremental.key"},
 	{"state", "incremental.state", "incremental.on_conflict"},
 	{"policies", "retry.use"},

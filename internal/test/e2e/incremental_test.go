@@ -187,6 +187,28 @@ func TestLagIsWidened(t *testing.T) {
 	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(keptIDs(w, db)))
 }
 
+// TestCursorsInAFormat: the source is asked in the form in which its rows have their cursors, also by a state that was kept in
+// another one; a cursor that does not fit ends the call, with its row.
+func TestCursorsInAFormat(t *testing.T) {
+	t.Parallel()
+	w, db := newKeptWorld(t)
+	api := newChanging(t, change(1, "20260102"), change(2, "20260103"), change(3, "20260103"))
+	run := func(words string, ends interpreter.Status) protocol.Result {
+		t.Helper()
+		return w.endsAs(w.start(w.kept(resultInto("tool: postgres, auth: pg, table: orders", words)), map[string]any{"api": api.url}), ends)
+	}
+	require.Empty(t, run(`key: id, format: "%Y%m%d"`, interpreter.Completed).Warnings)
+	api.add(change(4, "20260104"))
+	run(`key: id, format: "%Y%m%d", lag: 12h`, interpreter.Completed)
+	require.Equal(t, "1 2 3 4", keptIDs(w, db))
+	api.add(change(5, "20260105T"))
+	failure := run(`key: id, format: "%Y%m%d"`, interpreter.Failed).Error
+	require.Equal(t, incremental.TypeCursor, failure.Type)
+	require.Contains(t, failure.Message, `row 2: at: "20260105T" does not fit the format, such as 20240131`)
+	run(`key: id, format: "%Y-%m-%dT%H:%M:%SZ"`, interpreter.Failed)
+	require.Equal(t, []string{"20260101", "20260103", "20260104", "2026-01-04T00:00:00Z"}, api.since)
+}
+
 // TestWatermarkBehindTheSink: a sink that fails leaves the watermark where it was.
 func TestWatermarkBehindTheSink(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 type story struct {
 	seed      uint64
 	kind      string // of the cursors: time, date, integer, text
+	format    string // of the cursors; "" is that of their type
 	lag       int    // in units of the cursors
 	open      bool   // range_start
 	asc       bool   // row_order
@@ -85,6 +86,9 @@ func (s *story) cursor(at position, form int) any {
 	case noType:
 		return true
 	}
+	if s.format != "" {
+		return s.formatted(at)
+	}
 	switch s.kind {
 	case "integer":
 		if form%2 == 1 {
@@ -122,6 +126,9 @@ func (s *story) positionOf(text string) (position, error) {
 		var n int
 		_, err := fmt.Sscanf(text, "t%d", &n)
 		return position(n), err
+	}
+	if s.format != "" {
+		return s.positionOfFormatted(text)
 	}
 	switch s.kind {
 	case "integer":
@@ -327,6 +334,9 @@ func (s *story) incremental(name string) fields {
 	kept := fields{{"cursor_path", bare("at")}, {"initial_value", s.value(0, 0)}, {"type", bare(s.kind)}}
 	if s.token != "" {
 		kept = fields{{"token", bare(`"{{ response.token }}"`)}, {"initial_value", s.value(0, 0)}}
+	}
+	if s.format != "" {
+		kept = append(kept, field{"format", s.format})
 	}
 	if s.conflict == "fail" || s.conflict != "" && s.named { // queue is the default
 		kept = append(kept, field{"on_conflict", bare(s.conflict)})

@@ -26,7 +26,42 @@ func newWideStory(seed uint64) *story {
 	if !s.sql && g.one(5) {
 		s.limit, s.per = 1+g.IntN(2), time.Duration(2+g.IntN(3))*100*time.Millisecond
 	}
+	if apart := (&generator{Rand: rand.New(rand.NewPCG(seed, 11))}); !s.sql && s.token == "" && apart.one(2) {
+		s.format = map[string]string{"time": pick(apart, "%d.%m.%Y %H:%M", "%m/%d/%y %I%p", "%s"), "date": "%d/%m/%Y"}[s.kind]
+	}
 	return s
+}
+
+// layouts are the formats in the words of package time.
+var layouts = map[string]string{"%d.%m.%Y %H:%M": "02.01.2006 15:04", "%m/%d/%y %I%p": "01/02/06 03PM", "%d/%m/%Y": "02/01/2006"}
+
+// formatted is a moment in the format of the source. Years of two digits end in 2068.
+func (s *story) formatted(at position) string {
+	moment := firstDay.Add(time.Duration(at) * time.Hour)
+	switch {
+	case at == farFuture:
+		moment = time.Date(2068, 12, 31, 0, 0, 0, 0, time.UTC)
+	case s.kind == "date":
+		moment = firstDay.AddDate(0, 0, int(at))
+	}
+	if s.format == "%s" {
+		return fmt.Sprint(moment.Unix())
+	}
+	return moment.Format(layouts[s.format])
+}
+
+// positionOfFormatted is the position of a text that formatted has made.
+func (s *story) positionOfFormatted(text string) (position, error) {
+	var seconds int64
+	moment, err := time.Parse(layouts[s.format], text)
+	if s.format == "%s" {
+		_, err = fmt.Sscan(text, &seconds)
+		moment = time.Unix(seconds, 0)
+	}
+	if s.kind == "date" {
+		return position(moment.Sub(firstDay) / (24 * time.Hour)), err
+	}
+	return position(moment.Sub(firstDay) / time.Hour), err
 }
 
 // tokens has the source give a token to continue from. The language does not say what

@@ -123,7 +123,7 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 // gives once more forget any: the next call gets the same rows with it.
 func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
-	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
+	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Format: section.Format, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
 	if known.Ordered {
 		known.Reached = w.reached().Position
 	}
@@ -132,7 +132,7 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 	if known.Sweep {
 		floor = move.To
 	}
-	known.Floor = incremental.Before(section.Type, floor, section.Lag).Position
+	known.Floor = section.Form().Before(floor, section.Lag).Position
 	if section.Token != nil && known.Sweep {
 		known.Floor = incremental.AboveToken
 	}

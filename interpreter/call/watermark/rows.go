@@ -28,8 +28,9 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 
 // readCursors reads the cursors of a page's rows.
 func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
+	form := section.Form()
 	start, dated := incremental.At(section.Type, started)
-	bound := incremental.Before(section.Type, w.Newest, section.Lag) // nothing is below none
+	bound := form.Before(w.Newest, section.Lag) // nothing is below none
 	newest, largest := startingAt(w.Newest), startingAt(w.Largest)
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)
@@ -41,7 +42,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			}
 			return missing(section, at)
 		}
-		cursor, err := incremental.ParseInto(&positions, section.Type, value)
+		cursor, err := form.ParseInto(&positions, value)
 		if err != nil {
 			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
 		}

@@ -91,7 +91,7 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 		Group: pending.Group,
 		Claim: &incremental.Claim{
 			Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull(), Tables: s.Book.OtherTables(s.Step),
-			Inserts: s.inserts, Key: s.rowKey(now),
+			Inserts: s.inserts, Key: s.rowKey(now), Format: s.Section.Format,
 		},
 	}, now)
 }
@@ -127,8 +127,8 @@ func (s *StatefulStep) Claimed(pending Pending, holder string, claimed increment
 		return &own, nil
 	}
 	state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
-	own.Value = state.ReadsFrom(s.Section.Type, s.Section.Lag)
-	own.LessLag = !own.Value.Equal(incremental.Before(s.Section.Type, own.Found, s.Section.Lag))
+	own.Value = state.ReadsFrom(s.Section.Form(), s.Section.Lag)
+	own.LessLag = !own.Value.Equal(s.Section.Form().Before(own.Found, s.Section.Lag))
 	return &own, nil
 }
 
@@ -283,5 +283,5 @@ func (s *StatefulStep) Names(w *Watermark) map[string]any {
 		initial, _ := s.initial(s.Run.StartedAt) // an error ends the call once it has claimed its state
 		w = &Watermark{Value: initial}
 	}
-	return map[string]any{"value": w.Value.Value.Data, "watermark": w.Found.Value.Data}
+	return map[string]any{"value": w.Value.Value.Data, "watermark": s.Section.Form().Before(w.Found, 0).Value.Data}
 }

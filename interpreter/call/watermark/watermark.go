@@ -112,7 +112,7 @@ func (w *Watermark) reached() incremental.Cursor {
 // Shown is what became of the state, for the result of the call.
 func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
-		State: w.Name, Type: section.Type, From: w.Value, Before: w.Found, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
+		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
 	}
 }
 
@@ -126,7 +126,7 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 		warnings = append(warnings, fmt.Sprintf(
 			"%s: `lag` was smaller in earlier runs, so this run reads from %s and not from %s: "+
 				"earlier rows are no longer recognized as written, and would be inserted twice. To read them anyway, use `starter state set`",
-			where, w.Value.Text(), incremental.Before(section.Type, w.Found, section.Lag).Text()))
+			where, w.Value.Text(), section.Form().Before(w.Found, section.Lag).Text()))
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(
