@@ -40,7 +40,7 @@ and the other variables of Temporal's own tools, else from a profile, else it is
 ` + defaultAddress + `.
 
 A playbook names a connection, such as auth: clinic. The worker finds its URL in
-the file of --connections, a YAML map of names to URLs, else in its environment
+the file of --connections, a YAML map of names to URLs and maps, else in its environment
 as REPRISE_AUTH_CLINIC.
 
 Metrics are at http://HOST:PORT/metrics of --metrics-address. With
@@ -121,7 +121,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), protocol.DefaultTaskQueue),
 		"task queue to poll [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+		"YAML file of connections, names to URLs and maps of what is sent [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
 		"base URL at which other systems reach starter serve; needs REPRISE_SECRET_KEY, the same for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),

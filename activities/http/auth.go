@@ -3,34 +3,38 @@ package http
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
+	"sync"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 )
 
-// credentials is what a connection adds to a request; the zero value adds
-// nothing.
+// credentials is what a connection adds to a request; the zero value adds nothing.
 type credentials struct {
-	base           *url.URL // nil: the credentials are for the host of the call's first request
-	user, password string
-	header, value  string
+	name   string
+	base   *url.URL          // nil: the credentials are for the host of the call's first request
+	header map[string]string // by canonical names, what the attempt's requests have; of a token once it is fetched
+	query  map[string]string // what each request to the host has in its query
+
+	sends     *secrets.ConnectionSecrets // nil for no connection
+	transport http.RoundTripper          // with the connection's certificates, nil for the usual one
+	jar       http.CookieJar             // nil where cookies are not kept
 
 	// Of a connection whose tokens are fetched.
-	name    string
-	client  *oauth2Client
+	client  *connection.OAuth2
 	tokens  *tokenSource
 	secrets *secrets.Masker // that tokens belong to
 }
 
-// login reads the connection a step names: https://user:password@host,
-// bearer:TOKEN or header:Name: value, the last two perhaps with @https://host;
-// or an OAuth 2.0 client.
+// login reads the connection a step names.
 func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 	if name == "" {
 		return &credentials{}, nil
@@ -39,104 +43,96 @@ func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tool.IsOAuth2(raw) {
-		return t.oauth2Login(name, raw)
-	}
-	login, err := parseLogin(strings.TrimSpace(raw))
-	if err != nil {
+	parsed, err := connection.Parse(raw)
+	if errors.Is(err, connection.ErrNotHTTP) {
 		return nil, tool.ConfigErrorf("connection %q cannot be used by http: it must be https://user:password@host, "+
-			"bearer:TOKEN or header:Name: value, the last two optionally with their host, as in bearer:TOKEN@https://host", name)
+			"bearer:TOKEN or header:Name: value, the last two optionally with their host, as in bearer:TOKEN@https://host, "+
+			"or a map such as {query: {api_key: KEY}, host: https://host}", name)
 	}
-	return login, nil
-}
-
-// oauth2Login is the login with the tokens of an OAuth 2.0 client, of which none
-// is fetched yet.
-func (t *Tool) oauth2Login(name, raw string) (*credentials, error) {
-	client, err := parseOAuth2(raw)
 	if err != nil {
 		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
-	return &credentials{
-		base: client.host, header: "Authorization", name: name, client: client,
-		tokens: t.tokens.source(raw, client), secrets: t.res.Secrets,
-	}, nil
-}
-
-// errNoLogin is a connection that is none of http. It says nothing of it.
-var errNoLogin = errors.New("not a connection of http")
-
-func parseLogin(raw string) (*credentials, error) {
-	scheme, rest, _ := strings.Cut(raw, ":")
-	switch strings.ToLower(scheme) {
-	case "bearer":
-		token, base, err := cutHost(rest)
-		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
-			return nil, errNoLogin
-		}
-		return &credentials{base: base, header: "Authorization", value: "Bearer " + token}, nil
-	case "header":
-		field, rest, _ := strings.Cut(rest, ":")
-		field = strings.TrimSpace(field)
-		value, base, err := cutHost(rest)
-		if err != nil || value == "" || !httpguts.ValidHeaderFieldName(field) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, errNoLogin
-		}
-		return &credentials{base: base, header: http.CanonicalHeaderKey(field), value: value}, nil
-	case "http", "https":
-		return urlLogin(raw)
+	login := &credentials{
+		name: name, base: parsed.Host, header: pairs(parsed.Headers), query: pairs(parsed.Query),
+		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
-	return nil, errNoLogin
-}
-
-// cutHost cuts the host off a secret that has one behind it; nil where there is
-// none.
-func cutHost(text string) (string, *url.URL, error) {
-	secret, host := secrets.CutHost(text)
-	if host == "" {
-		return secret, nil, nil
+	login.transport, login.jar = t.kept.of(name, raw, parsed, t.transport)
+	if parsed.OAuth2 != nil {
+		login.client, login.tokens = parsed.OAuth2, t.tokens.source(raw, parsed.OAuth2, login.transport)
 	}
-	base, err := hostURL(host)
-	return secret, base, err
-}
-
-// hostURL is a host that credentials are for, with a path for relative URLs to
-// begin at.
-func hostURL(text string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || !isWeb(base) || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errNoLogin
-	}
-	return base, nil
-}
-
-// isWeb reports whether a URL names a host that requests go to.
-func isWeb(u *url.URL) bool {
-	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
-}
-
-func urlLogin(raw string) (*credentials, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" { // neither would be sent
-		return nil, errNoLogin
-	}
-	login := &credentials{base: u}
-	if u.User != nil {
-		login.user = u.User.Username()
-		login.password, _ = u.User.Password()
-	}
-	u.User = nil
 	return login, nil
 }
+
+func pairs(all []connection.NameValue) map[string]string {
+	byName := make(map[string]string, len(all))
+	for _, pair := range all {
+		byName[pair.Name] = pair.Value
+	}
+	return byName
+}
+
+// keptConnections are what connections keep from one attempt to the next, by their names. It is safe for concurrent use.
+type keptConnections struct {
+	mu     sync.Mutex
+	byName map[string]*keptConnection
+}
+
+// keptConnection belongs to what a connection was resolved to: its next password begins anew.
+type keptConnection struct {
+	raw       string
+	transport *http.Transport // nil without certificates
+	jar       http.CookieJar  // nil where cookies are not kept
+}
+
+// of gives the transport of a connection with certificates of its own, and its cookies. A transport that is not ours, such as
+// that of a test, knows no certificates.
+func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) (http.RoundTripper, http.CookieJar) {
+	if parsed.TLS == nil && !parsed.KeepCookies {
+		return nil, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept := k.byName[name]
+	if kept == nil || kept.raw != raw {
+		if kept != nil && kept.transport != nil {
+			kept.transport.CloseIdleConnections()
+		}
+		kept = &keptConnection{raw: raw}
+		if own, ok := usual.(*http.Transport); ok && parsed.TLS != nil {
+			kept.transport = own.Clone()
+			kept.transport.TLSClientConfig = parsed.TLS.Clone()
+		}
+		if parsed.KeepCookies {
+			kept.jar, _ = cookiejar.New(nil) // its error is always nil
+		}
+		k.byName[name] = kept
+	}
+	if kept.transport == nil {
+		return nil, kept.jar
+	}
+	return kept.transport, kept.jar
+}
+
+// close drops idle connections.
+func (k *keptConnections) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, kept := range k.byName {
+		if kept.transport != nil {
+			kept.transport.CloseIdleConnections()
+		}
+	}
+}
+
+const authorization = "Authorization"
 
 // token is what Authorization has of a connection whose tokens are fetched,
 // another one than a server has refused.
 func (l *credentials) token(ctx context.Context, refused string) (string, error) {
 	value, err := l.tokens.get(ctx, refused)
 	if err != nil {
-		return "", tokenError(l.name, l.client.tokenURL, err)
+		return "", tokenError(l.name, l.client.TokenURL, err)
 	}
-	l.value = value
 	tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(bearer(value)))
 	return value, nil
 }
@@ -190,27 +186,60 @@ func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url
 	return target, nil
 }
 
-// apply adds the credentials. A header the author has set wins.
+// apply adds the headers. One the author has set wins.
 func (l *credentials) apply(request *http.Request) error {
-	switch {
-	case l.tokens != nil && request.Header.Get(l.header) == "":
+	if l.tokens != nil && request.Header.Get(authorization) == "" {
 		value, err := l.token(request.Context(), "")
 		if err != nil {
 			return err
 		}
-		request.Header.Set(l.header, value)
-	case l.header != "":
-		setDefault(request.Header, l.header, l.value)
-	case (l.user != "" || l.password != "") && request.Header.Get("Authorization") == "":
-		request.SetBasicAuth(l.user, l.password)
+		l.header[authorization] = value
+	}
+	for name, value := range l.header {
+		setDefault(request.Header, name, value)
 	}
 	return nil
 }
 
-// transport is what sends the requests of an attempt with this login.
-func (l *credentials) transport(base http.RoundTripper) http.RoundTripper {
-	if l.tokens == nil || l.value == "" {
-		return base
+// names are the headers that may carry credentials.
+func (l *credentials) names() []string {
+	return append([]string{authorization, "Cookie", "Proxy-Authorization"}, slices.Collect(maps.Keys(l.header))...)
+}
+
+// withoutQuery is an address without the parameters that the connection adds, as it may be shown and kept: servers repeat
+// them in links.
+func (l *credentials) withoutQuery(address *url.URL) *url.URL {
+	if len(l.query) == 0 || address.RawQuery == "" {
+		return address
 	}
-	return &tokenTransport{base: base, login: l, given: l.value}
+	bare := *address
+	bare.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(address.RawQuery, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		plain, err := url.QueryUnescape(name)
+		_, ours := l.query[plain]
+		return err == nil && ours
+	}), "&")
+	return &bare
+}
+
+// withoutQueries are links without the parameters that the connection adds.
+func (l *credentials) withoutQueries(links map[string]string) map[string]string {
+	for relation, link := range links {
+		if u, err := url.Parse(link); err == nil && len(l.query) > 0 {
+			links[relation] = l.withoutQuery(u).String()
+		}
+	}
+	return links
+}
+
+// withQuery is an address as it is sent. What the connection adds takes the place of parameters of the same names, which may
+// be what is left of it in an answer.
+func (l *credentials) withQuery(address *url.URL) *url.URL {
+	sent := *l.withoutQuery(address)
+	added := url.Values{}
+	for name, value := range l.query {
+		added.Set(name, value)
+	}
+	sent.RawQuery = strings.TrimPrefix(sent.RawQuery+"&"+added.Encode(), "&")
+	return &sent
 }

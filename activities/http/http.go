@@ -2,6 +2,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"reprise/activities/format"
 	"reprise/activities/tool"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -26,6 +28,7 @@ type Tool struct {
 	transport http.RoundTripper
 	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see Observe
 	tokens    *tokenCache
+	kept      *keptConnections
 }
 
 var (
@@ -39,7 +42,7 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 		transport = newTransport(dialer.DialContext)
 	}
-	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport)}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport), kept: &keptConnections{byName: map[string]*keptConnection{}}}
 }
 
 // Observe lays a transport around that of all requests of attempts, redirects included. Requests for
@@ -105,12 +108,13 @@ REFUSED_STREAM), which is an error of kind connection without a type.
 
 With auth, the connection is https://user:password@host for basic authentication,
 bearer:TOKEN, or header:Name: value. The last two may name their host, as in
-bearer:TOKEN@https://host. A connection can also be an OAuth 2.0 client, whose tokens
-the worker fetches; a request that gets a 401 is then sent once more with a new token,
-within the same attempt. Credentials of a connection with a host are sent to that host
-only, and url may then be a path. Without a host, they are sent to the host of the
-call's first request. A page on another host, or a step from https to http, is a final
-error.
+bearer:TOKEN@https://host. A connection can also be a map of what is sent: headers,
+parameters of the query, certificates, or an OAuth 2.0 client, whose tokens the worker
+fetches; a request that gets a 401 is then sent once more with a new token, within the
+same attempt. Parameters that a connection sends are in no url, link or error.
+Credentials of a connection with a host are sent to that host only, and url may then be
+a path. Without a host, they are sent to the host of the call's first request. A page on
+another host, or a step from https to http, is a final error.
 
 Redirects of GET and HEAD are followed, up to 10 times; 307 and 308 repeat any
 request, and 303 continues with GET. A 301 or 302 in response to another method would
@@ -164,6 +168,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 
 // Close drops idle connections.
 func (t *Tool) Close() error {
+	t.kept.close()
 	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
@@ -213,11 +218,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 
 // exchange sends a request and reads its answer.
 func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
-	once := &onceTransport{base: t.transport, stop: stop}
-	if t.observe != nil {
-		once.base = t.observe(t.transport)
-	}
-	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
+	client := t.client(out, stop)
 	request, err := t.beginOnConnection(out.request)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -233,7 +234,26 @@ func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelC
 	if err := out.unfollowed(response); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	return t.read(ctx, response, options)
+	return t.read(ctx, response, out.login, options)
+}
+
+// client sends the requests of one attempt.
+func (t *Tool) client(out *outgoing, stop context.CancelCauseFunc) *http.Client {
+	once := &onceTransport{base: cmp.Or(out.login.transport, t.transport), stop: stop}
+	if len(out.login.query) > 0 {
+		once.base = &queryTransport{base: once.base, out: out}
+	}
+	if t.observe != nil {
+		once.base = t.observe(once.base)
+	}
+	client := &http.Client{Transport: once, CheckRedirect: out.checkRedirect}
+	if given := out.login.header[authorization]; out.login.tokens != nil && given != "" {
+		client.Transport = &renewingTransport{base: once, login: out.login, given: given}
+	}
+	if out.login.jar != nil {
+		client.Jar = hostJar{out.login.jar, out}
+	}
+	return client
 }
 
 // withField is a copy of fields with one more.
@@ -268,6 +288,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return redirectErrorf(typeRedirects, "the redirect from %s leads to a URL that is not http or https (%s)",
 			requestPath(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
 	}
+	next.URL = out.login.withoutQuery(next.URL) // which the server may repeat
 	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
@@ -276,6 +297,15 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 			"if it is meant for that host, use it in url", requestPath(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
+	return out.refuseSecrets(next)
+}
+
+// refuseSecrets refuses a redirect to another host whose address repeats a secret of the connection.
+func (out *outgoing) refuseSecrets(next *http.Request) error {
+	if out.login.sends != nil && secrets.Echoes(out.login.sends, next.URL.String()) {
+		return redirectErrorf(typeRedirects, "the redirect from %s would send a secret of connection %q to %s, which is not done",
+			requestPath(out.request), out.login.name, tool.Origin(next.URL))
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, default
 		return nil, err
 	}
 	// What the author has set; what the connection adds is known.
-	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
+	for _, name := range login.names() {
 		tool.SecretsOf(ctx).Add(sent.Header[name]...)
 	}
 	if err := login.apply(sent); err != nil {
@@ -105,7 +105,12 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 	if target.RawQuery, err = request.MergeQuery(target.RawQuery, params, "params"); err != nil {
 		return nil, tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
-	return target, nil
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if _, ours := login.query[name]; ours {
+			return nil, tool.ConfigErrorf("step %q: params has %q, which connection %q sends; remove it from params", in.Step, name, in.Auth)
+		}
+	}
+	return login.withoutQuery(target), nil
 }
 
 // requestBody is the body's bytes, nil for none, and its content type.

@@ -21,11 +21,16 @@ import (
 
 // read turns a response into the attempt's result or its error, which describes the answer
 // too.
-func (t *Tool) read(ctx context.Context, response *http.Response, options format.Options) (interpreter.ToolResult, error) {
+func (t *Tool) read(ctx context.Context, response *http.Response, login *credentials, options format.Options) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
+	if login.jar != nil {
+		delete(headers, "set-cookie") // they are credentials of the connection
+	}
 	result, err := t.readAnswer(ctx, response, headers, options)
+	result.Meta.Links = login.withoutQueries(result.Meta.Links)
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		related, _ := links(response.Header.Values("Link"), response.Request.URL) // no page follows from them
+		related = login.withoutQueries(related)
 		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
 		if e.Headers == nil {
 			e.Answer.Headers = headers

@@ -1,10 +1,10 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/connection"
 	"reprise/interpreter"
 	"reprise/interpreter/ratelimit"
 )
@@ -54,14 +55,28 @@ func newTokenCache(transport http.RoundTripper) *tokenCache {
 	}
 }
 
-// source is the connection's source of tokens, made when it is first needed.
-func (c *tokenCache) source(raw string, client *oauth2Client) *tokenSource {
+// source is the connection's source of tokens, made when it is first needed. transport has the connection's certificates,
+// nil for none.
+func (c *tokenCache) source(raw string, client *connection.OAuth2, transport http.RoundTripper) *tokenSource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sources[raw] == nil {
-		c.sources[raw] = &tokenSource{config: client.config(), http: c.http}
+		own := *c.http
+		own.Transport = cmp.Or(transport, own.Transport)
+		c.sources[raw] = &tokenSource{config: configOf(client), http: &own}
 	}
 	return c.sources[raw]
+}
+
+// configOf is the client as the library knows it.
+func configOf(c *connection.OAuth2) *clientcredentials.Config {
+	config := &clientcredentials.Config{
+		ClientID: c.ID, ClientSecret: c.Secret, TokenURL: c.TokenURL.String(), Scopes: c.Scopes,
+	}
+	if c.Audience != "" {
+		config.EndpointParams = url.Values{"audience": {c.Audience}}
+	}
+	return config
 }
 
 // tokenSource gives the access token of one connection, which is fetched once
@@ -253,52 +268,6 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}
 	}
 	return e
-}
-
-// tokenTransport sends the requests of one attempt with an access token. One
-// that is answered 401 is sent once more with a new one, once per attempt: its
-// answer is there, so the server has not acted on it.
-type tokenTransport struct {
-	base    http.RoundTripper
-	login   *credentials
-	given   string // what the requests of the attempt have as Authorization
-	renewed string // what is sent in its place; "" before a 401
-}
-
-// RoundTrip sends the request. One with other credentials, or none, goes out as
-// it is.
-func (t *tokenTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Header.Get("Authorization") != t.given {
-		return t.base.RoundTrip(request)
-	}
-	if t.renewed != "" {
-		return t.base.RoundTrip(withAuthorization(request, t.renewed))
-	}
-	response, err := t.base.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusUnauthorized {
-		return response, err
-	}
-	defer response.Body.Close()
-	if t.renewed, err = t.login.token(request.Context(), t.given); err != nil {
-		return nil, err
-	}
-	// What is left unread costs the connection, no more.
-	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
-	again, err := rewound(request)
-	if err != nil {
-		return nil, err
-	}
-	return t.base.RoundTrip(withAuthorization(again, t.renewed))
-}
-
-// maxDrained is how much of a 401's body is read so that its connection can be
-// used again.
-const maxDrained = 64 << 10
-
-func withAuthorization(request *http.Request, value string) *http.Request {
-	again := request.Clone(request.Context())
-	again.Header.Set("Authorization", value)
-	return again
 }
 
 // bearer is the token in the value of the header Authorization.

@@ -556,8 +556,8 @@ func TestOAuth2IsForHTTPAlone(t *testing.T) {
 	c := withTokens(t, i.connection(nil))
 
 	for tool, says := range map[string]string{
-		"postgres": `connection "api" is an OAuth 2.0 client, which only http can use, not postgres`,
-		"sqlite":   `connection "api" is an OAuth 2.0 client, which only http can use, not sqlite`,
+		"postgres": `connection "api" is a map for http, which postgres cannot use: it needs a URL`,
+		"sqlite":   `connection "api" is a map for http, which sqlite cannot use: it needs a URL`,
 	} {
 		in := interpreter.ToolInput{Auth: "api", Fields: tooltest.Fields(map[string]any{"statement": "SELECT 1"})}
 		_, err := tooltest.Call(t, c, tool, tool, in)
@@ -568,53 +568,15 @@ func TestOAuth2IsForHTTPAlone(t *testing.T) {
 	}
 }
 
-func TestConnectionText(t *testing.T) {
-	t.Parallel()
-
-	good := func(change string, v any) map[string]any {
-		settings := map[string]any{"token_url": "https://login.test/token", "client_id": "ana", "client_secret": canary}
-		settings[change] = v
-		return map[string]any{"oauth2": settings}
-	}
-
-	for says, entry := range map[string]any{
-		"":                                  good("scopes", []any{"a", "b"}),
-		"must be a URL, or a map":           map[string]any{"basic": canary},
-		"or a map with oauth2":              []any{canary},
-		"must have oauth2.client_secret":    good("client_secret", 12345),
-		"must have oauth2.client_id":        good("client_id", nil),
-		"as oauth2.token_url, such as":      good("token_url", "ftp://"+canary),
-		"as oauth2.host, such as":           good("host", "https://ana:"+canary+"@api.test"),
-		"must have text as oauth2.audience": good("audience", []any{canary}),
-		"as oauth2.scopes":                  good("scopes", []any{1}),
-		"a key that oauth2 does not have; its keys are token_url, client_id, client_secret, scopes, audience, host": good(canary, canary),
-	} {
-		text, err := httptool.ConnectionText(entry)
-		if says == "" {
-			require.NoError(t, err)
-			require.JSONEq(t, `{"oauth2": {"token_url": "https://login.test/token", "client_id": "ana", "client_secret": "`+canary+`", "scopes": ["a", "b"]}}`, text)
-
-			continue
-		}
-
-		require.ErrorContains(t, err, says)
-		require.NotContains(t, err.Error(), canary)
-	}
-
-	text, err := httptool.ConnectionText("postgres://x")
-	require.NoError(t, err)
-	require.Equal(t, "postgres://x", text)
-}
-
 // What the environment has is read when it is needed.
 func TestOAuth2ClientsThatCannotBeReadAreFinal(t *testing.T) {
 	t.Parallel()
 
 	for raw, says := range map[string]string{
-		`{"oauth2": ` + canary:                               `connection "api" must be a URL, or a map with oauth2`,
-		`{"basic": {"password": "` + canary + `"}}`:          `connection "api" must be a URL, or a map with oauth2`,
+		`{"oauth2": ` + canary:                               `connection "api" must be a text such as bearer:TOKEN or a URL, or a map with one or several of bearer, basic, header, headers, query, oauth2, tls`,
+		`{"basic": {"password": "` + canary + `"}}`:          `connection "api" must have basic.user, as text`,
 		` {"oauth2": {"client_secret": "` + canary + `"}}`:   `connection "api" must have oauth2.client_id, as text`,
-		`{"oauth2": {"client_id": "` + canary + `"}, "a":1}`: `connection "api" must be a URL, or a map with oauth2`,
+		`{"oauth2": {"client_id": "` + canary + `"}, "a":1}`: `connection "api" has a key that a connection does not have; its keys are bearer, basic, header, headers, query, oauth2, tls, host, cookies`,
 	} {
 		_, err := tooltest.CallHTTP(t, withTokens(t, raw), tokenInput(t, "http://127.0.0.1:1"))
 		object := tooltest.ErrorObject(t, err)

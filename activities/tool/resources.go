@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"reprise/internal/base/connection"
 	"reprise/internal/base/private"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -38,8 +39,8 @@ func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
 }
 
-// ConnectionResolver finds the URL of a connection, or what ConnectionText made
-// of an OAuth 2.0 client: docs/concepts/security.md#connections. It is safe
+// ConnectionResolver finds the URL of a connection, or what connection.Text made
+// of a map: docs/concepts/security.md#connections. It is safe
 // for concurrent use. The URL usually holds a password and never leaves the
 // worker.
 type ConnectionResolver interface {
@@ -96,11 +97,8 @@ func NotConfigured(name string) error {
 // URLConnection is a connection for a tool that knows URLs alone.
 func (res Resources) URLConnection(ctx context.Context, name, tool string) (string, error) {
 	raw, err := res.Connection(ctx, name)
-	if err == nil && IsOAuth2(raw) {
-		return "", ConfigErrorf("connection %q is an OAuth 2.0 client, which only http can use, not %s", name, tool)
+	if err == nil && connection.IsMap(raw) {
+		return "", ConfigErrorf("connection %q is a map for http, which %s cannot use: it needs a URL", name, tool)
 	}
 	return raw, err
 }
-
-// IsOAuth2 reports whether a connection is a map and not a URL.
-func IsOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }

@@ -136,7 +136,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 var testRunWords = []keyOf[Test]{
 	{key{name: "workload", doc: "overrides the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
 	{
-		key{name: "connections", doc: "fictitious connections by name: a URL, a form such as `bearer:TOKEN`, or `{oauth2: …}`"},
+		key{name: "connections", doc: "fictitious connections by name: a URL, a form such as `bearer:TOKEN`, or a map such as `{query: {api_key: KEY}}`"},
 		testMap(func(t *Test, v map[string]any) { t.Connections = v }),
 	},
 	{key{name: "strict", doc: "a run with a failed iteration is not completed, as with `starter run --strict`"}, asBoolean(func(t *Test, v bool) { t.Strict = v })},

@@ -3,8 +3,10 @@ package secrets
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -134,22 +136,70 @@ func CutHost(text string) (secret, host string) {
 	return strings.TrimSpace(text[:at]), text[at+1:]
 }
 
-// object reads a connection that is a map: of an OAuth 2.0 client.
+// public are the keys of a connection that is a map whose texts may be shown. All others are secrets.
+var public = []string{
+	"host", "cookies", "token_url", "scopes", "audience", "ca", "certificate",
+}
+
+// object reads a connection that is a map of what is sent.
 func (c *ConnectionSecrets) object(raw string) {
-	var entry struct {
-		OAuth2 struct {
-			ID     string `json:"client_id"`
-			Secret string `json:"client_secret"`
-		} `json:"oauth2"`
-	}
-	if err := json.Unmarshal([]byte(raw), &entry); err != nil || entry.OAuth2.Secret == "" {
+	var entry map[string]any
+	if err := json.Unmarshal([]byte(raw), &entry); err != nil {
 		c.malformed(raw)
 		return
 	}
-	id, secret := entry.OAuth2.ID, entry.OAuth2.Secret
-	c.name(id)
-	c.secret(secret, id+":"+secret, url.QueryEscape(id)+":"+url.QueryEscape(secret)) // RFC 6749, section 2.3.1
+	if !c.members(entry) {
+		c.malformed(raw)
+		return
+	}
 	c.secret(raw)
+}
+
+// members reads a map of a connection, and reports whether it holds a secret.
+func (c *ConnectionSecrets) members(of map[string]any) bool {
+	before := len(c.secrets) + len(c.short)
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		switch value := of[key].(type) {
+		case map[string]any:
+			if key != "headers" && key != "query" {
+				c.members(value)
+				continue
+			}
+			for _, sent := range value {
+				text, _ := sent.(string)
+				c.header(text)
+			}
+		case string:
+			c.member(key, value)
+		}
+	}
+	c.pair(of, "user", "password")
+	c.pair(of, "client_id", "client_secret")
+	return len(c.secrets)+len(c.short) > before
+}
+
+func (c *ConnectionSecrets) member(key, value string) {
+	switch {
+	case slices.Contains(public, key):
+	case key == "user" || key == "client_id":
+		c.name(value)
+	case key == "header":
+		_, value, _ = strings.Cut(value, ":")
+		c.header(strings.TrimSpace(value))
+	case strings.Contains(value, "://"):
+		c.read(value)
+	default:
+		c.header(value)
+	}
+}
+
+// pair reads a login whose parts have keys of their own, as it is sent (RFC 6749, section 2.3.1).
+func (c *ConnectionSecrets) pair(of map[string]any, user, password string) {
+	id, _ := of[user].(string)
+	secret, isText := of[password].(string)
+	if isText && secret != "" {
+		c.secret(id+":"+secret, url.QueryEscape(id)+":"+url.QueryEscape(secret))
+	}
 }
 
 // header reads the value of a header, which can be basic authentication.

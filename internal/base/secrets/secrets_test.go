@@ -225,3 +225,18 @@ func BenchmarkText(b *testing.B) {
 		set.Text(text)
 	}
 }
+
+// TestAConnectionThatIsAMap has all of its secrets masked, and the rest shown.
+func TestAConnectionThatIsAMap(t *testing.T) {
+	t.Parallel()
+	set, _ := used(`{"basic": {"user": "ana", "password": "b-hunter-1"}, "bearer": "r-hunter-2", "header": "X-A: h-hunter-3", ` +
+		`"headers": {"X-B": "Token t-hunter-4", "host": "o-hunter-5"}, "query": {"scopes": "q-hunter-6/+"}, "tls": {"key": "k-hunter-7", "ca": "CA"}, ` +
+		`"oauth2": {"client_id": "id", "client_secret": "c-hunter-8", "token_url": "https://login.test/token"}, "host": "https://api.test"}`)
+	for _, secret := range []string{
+		"b-hunter-1", base64.StdEncoding.EncodeToString([]byte("ana:b-hunter-1")), "r-hunter-2", "h-hunter-3", "Token t-hunter-4", "t-hunter-4",
+		"o-hunter-5", "q-hunter-6/+", url.QueryEscape("q-hunter-6/+"), "k-hunter-7", "c-hunter-8", "ana",
+	} {
+		require.NotContains(t, set.Text("it says "+secret+" here"), secret)
+	}
+	require.Equal(t, "https://login.test/token or https://api.test", set.Text("https://login.test/token or https://api.test"))
+}

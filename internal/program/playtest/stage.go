@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	httptool "reprise/activities/http"
+	"reprise/internal/base/connection"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -332,7 +332,7 @@ func (s *stage) perform(act *playbook.TestAct) {
 func (s *stage) connections() (testConnections, error) {
 	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
-		text, err := httptool.ConnectionText(s.test.Connections[name])
+		text, err := connection.Text(s.test.Connections[name])
 		if err != nil {
 			return connections, fmt.Errorf("connections: %s %w", name, err)
 		}

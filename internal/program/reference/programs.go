@@ -67,10 +67,15 @@ var files = []file{
 	{
 		"connections.yaml", ofWorkers + ", and serve",
 		"The file of `--connections`: a map of names to connections. A connection for `http` is `https://user:password@host`, `bearer:TOKEN` or " +
-			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or an OAuth 2.0 client. A connection for `postgres` is a URL. " +
+			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or a map of what is sent: `bearer`, `basic`, `header`, `headers`, " +
+			"`query`, `oauth2` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL. " +
 			"Connections that are not in the file are read from `REPRISE_AUTH_NAME`.",
 		`pg_main: postgres://user:password@db.example.com/clinic
 crm: bearer:TOKEN@https://crm.example.com
+weather:
+  query: {api_key: KEY}
+  headers: {X-Account: acme}
+  host: https://api.weather.example.com
 orders:
   oauth2:
     token_url: https://login.example.com/oauth2/token

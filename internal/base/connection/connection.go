@@ -1,0 +1,84 @@
+// Package connection reads what an operator writes of a connection: a text such as bearer:TOKEN, or a map of what
+// is sent. docs/how-to/secrets.md explains both. It sends nothing and reads no file.
+package connection
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// Login is what a connection adds to the requests of http.
+type Login struct {
+	// Host is what the credentials are for, with a path for relative addresses to begin at; nil is the host of the
+	// call's first request.
+	Host *url.URL
+	// Headers are sent with each request, Authorization of bearer and basic among them, by their canonical names.
+	Headers []NameValue
+	// Query are parameters that each request to the host has in its query.
+	Query []NameValue
+	// TLS has the certificates that a server asks for, and those that it is checked against; nil for the usual ones.
+	TLS *tls.Config
+	// KeepCookies has cookies of the host sent with later requests.
+	KeepCookies bool
+	// OAuth2 is the client whose tokens are fetched, nil for none.
+	OAuth2 *OAuth2
+}
+
+// NameValue is a header or a parameter of a query.
+type NameValue struct{ Name, Value string }
+
+// Problem is what is wrong with an entry of a file of connections. Its message continues from the connection's name,
+// and says nothing of what the entry holds.
+type Problem struct {
+	// Path are the keys that lead to the place.
+	Path    []string
+	Message string
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// ErrNotHTTP is a text that is no connection of http. It says nothing of it.
+var ErrNotHTTP = errors.New("not a connection of http")
+
+// Text is an entry of a file of connections in the form in which resolvers keep it: a text as it is, a map as JSON.
+// Its error is a *Problem.
+func Text(entry any) (string, error) {
+	switch entry := entry.(type) {
+	case string:
+		if entry != "" {
+			return entry, checkText(entry)
+		}
+	case map[string]any:
+		if _, problem := decodeMap(entry); problem != nil {
+			return "", problem
+		}
+		if text, err := expression.Encode(entry); err == nil {
+			return string(text), nil
+		}
+	}
+	return "", notAConnection
+}
+
+// IsMap reports whether a connection is a map and not a text.
+func IsMap(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "{") }
+
+// Parse reads a connection as http uses it. Its error is ErrNotHTTP, or a *Problem of a map.
+func Parse(text string) (*Login, error) {
+	if !IsMap(text) {
+		return parseText(strings.TrimSpace(text))
+	}
+	value, err := expression.Decode([]byte(text))
+	entry, isMap := value.(map[string]any)
+	if err != nil || !isMap {
+		return nil, notAConnection
+	}
+	connection, problem := decodeMap(entry)
+	if problem != nil {
+		return nil, problem
+	}
+	return connection, nil
+}

@@ -1,0 +1,114 @@
+package connection_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/connection"
+	"reprise/interpreter/expression"
+)
+
+const canary = "canary-5ecret"
+
+// entry is an entry of a file of connections.
+func entry(t *testing.T, text string) any {
+	t.Helper()
+	value, err := expression.Decode([]byte(text))
+	require.NoError(t, err)
+	return value
+}
+
+// TestEveryKindOfAMap has what each kind sends.
+func TestEveryKindOfAMap(t *testing.T) {
+	t.Parallel()
+	for text, sent := range map[string]string{
+		`{"bearer": "tok"}`: "Authorization: Bearer tok",
+		`{"basic": {"user": "Aladdin", "password": "open sesame"}}`:             "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", // RFC 7617, section 2
+		`{"basic": {"user": "sk_live"}}`:                                        "Authorization: Basic c2tfbGl2ZTo=",
+		`{"header": "x-key: a: b"}`:                                             "X-Key: a: b",
+		`{"headers": {"x-key": "K", "X-Account": "A"}}`:                         "X-Account: A\nX-Key: K",
+		`{"query": {"b": "2", "a": "1"}}`:                                       "?a=1\n?b=2",
+		`{"bearer": "tok", "headers": {"X-Account": "A"}, "query": {"v": "1"}}`: "Authorization: Bearer tok\nX-Account: A\n?v=1",
+	} {
+		kept, err := connection.Text(entry(t, text))
+		require.NoError(t, err, text)
+		c, err := connection.Parse(kept)
+		require.NoError(t, err, text)
+		var lines []string
+		for _, pair := range c.Headers {
+			lines = append(lines, pair.Name+": "+pair.Value)
+		}
+		for _, pair := range c.Query {
+			lines = append(lines, "?"+pair.Name+"="+pair.Value)
+		}
+		require.Equal(t, sent, strings.Join(lines, "\n"), text)
+		require.Nil(t, c.Host)
+	}
+	c, err := connection.Parse(`{"bearer": "tok", "host": "https://api.test/v1", "cookies": "keep"}`)
+	require.NoError(t, err)
+	require.Equal(t, "https://api.test/v1", c.Host.String())
+	require.True(t, c.KeepCookies)
+}
+
+// TestProblemsOfAMap has the place and what to write instead, and nothing of what was written.
+func TestProblemsOfAMap(t *testing.T) {
+	t.Parallel()
+	const client = `"token_url": "https://login.test/token", "client_id": "ana"`
+	for text, problem := range map[string]string{
+		`["canary-5ecret"]`:                                    ": must be a text such as bearer:TOKEN or a URL, or a map with one or several of bearer, basic",
+		`{"host": "https://api.test"}`:                         ": must be a text such as bearer:TOKEN or a URL, or a map with one",
+		`{"berer": "canary-5ecret"}`:                           "berer: has a key that a connection does not have; did you mean bearer?; its keys are bearer, basic",
+		`{"canary-5ecret": 1}`:                                 "canary-5ecret: has a key that a connection does not have; its keys are",
+		`{"bearer": 123}`:                                      "bearer: must have bearer, as text",
+		`{"bearer": "canary-5ecret\n"}`:                        "bearer: has a line break or another control character in bearer",
+		`{"basic": "canary-5ecret"}`:                           "basic: must have a map as basic",
+		`{"basic": {"password": "x"}}`:                         "basic user: must have basic.user, as text",
+		`{"basic": {"user": "x", "pasword": "canary-5ecret"}}`: "basic pasword: has a key that basic does not have; did you mean password?",
+		`{"header": "canary-5ecret"}`:                          `header: must have header as text with name and value, such as "X-Api-Key: VALUE"`,
+		`{"headers": {"canary-5ecret x": "a"}}`:                "headers canary-5ecret x: has a name in headers that no header can have",
+		`{"headers": {"X-Key": ["canary-5ecret"]}}`:            "headers X-Key: must have headers.X-Key, as text",
+		`{"headers": {"x-key": "a", "X-KEY": "b"}}`:            ": has two kinds that send one header; keep one",
+		`{"bearer": "a", "basic": {"user": "b"}}`:              ": has two kinds that send the header Authorization; keep one",
+		`{"bearer": "a", "oauth2": {` + client + `, "client_secret": "canary-5ecret"}}`: ": has two kinds that send the header Authorization",
+		`{"query": {"api_key": 5}}`:                                                                                          "query api_key: must have query.api_key, as text",
+		`{"query": {"api_key": "K"}, "host": "https://x/?a=canary-5ecret"}`:                                                  "host: must have a URL as host, such as https://api.example.com",
+		`{"bearer": "K", "cookies": true}`:                                                                                   "cookies: must have keep as cookies",
+		`{"tls": {"certificate": "canary-5ecret", "key": "canary-5ecret"}}`:                                                  "tls: must have a certificate in PEM as tls.certificate",
+		`{"tls": {"certificate": "canary-5ecret"}}`:                                                                          "tls key: must have tls.key, as text",
+		`{"tls": {"ca": "canary-5ecret"}}`:                                                                                   "tls ca: must have certificates in PEM as tls.ca",
+		`{"oauth2": {` + client + `, "client_secret": 12345}}`:                                                               "oauth2 client_secret: must have oauth2.client_secret, as text",
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "audience": ["canary-5ecret"]}}`:                      "oauth2 audience: must have text as oauth2.audience",
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "scopes": [1]}}`:                                      "oauth2 scopes: must have a list of texts as oauth2.scopes",
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://ana:canary-5ecret@api.test"}}`:       "oauth2 host: must have a URL as oauth2.host, such as",
+		`{"oauth2": {"token_url": "ftp://canary-5ecret", "client_id": "ana", "client_secret": "canary-5ecret"}}`:             "oauth2 token_url: must have a URL as oauth2.token_url, such as",
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://a.test"}, "host": "https://a.test"}`: "host: has host and oauth2.host; keep one",
+		`"https://api.test/v1?api_key=canary-5ecret"`: ": is an address with a query, which is not sent; for a key in the query of each request write a map: " +
+			"{query: {NAME: KEY}, host: https://HOST}",
+	} {
+		_, err := connection.Text(entry(t, text))
+		var found *connection.Problem
+		require.ErrorAs(t, err, &found, text)
+		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
+		require.NotContains(t, found.Message, canary, text)
+	}
+}
+
+// TestTexts are those that connections have always been.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"postgres://x?sslmode=disable", "sqlite:rows.db", "bearer:tok?a=b@https://api.test", "a secret of a trigger"} {
+		kept, err := connection.Text(text)
+		require.NoError(t, err)
+		require.Equal(t, text, kept)
+	}
+	c, err := connection.Parse("https://ana:pw@api.test/v1")
+	require.NoError(t, err)
+	require.Equal(t, "https://api.test/v1", c.Host.String())
+	require.Equal(t, []connection.NameValue{{Name: "Authorization", Value: "Basic YW5hOnB3"}}, c.Headers)
+	require.Equal(t, "Authorization", http.CanonicalHeaderKey(c.Headers[0].Name))
+	_, err = connection.Parse("postgres://ana:pw@db.test")
+	require.ErrorIs(t, err, connection.ErrNotHTTP)
+}

@@ -1,0 +1,140 @@
+package connection
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// decoder reads a map of a file of connections. Of its problems it keeps the first.
+type decoder struct{ problem *Problem }
+
+// fail records what is wrong at a place.
+func (d *decoder) fail(path []string, format string, args ...any) {
+	if d.problem == nil {
+		d.problem = &Problem{Path: path, Message: fmt.Sprintf(format, args...)}
+	}
+}
+
+// section is a map within an entry.
+type section struct {
+	d      *decoder
+	path   []string // none of the entry itself
+	values map[string]any
+}
+
+// section reads the map that a key has, nil where there is no such key. A key beside those that are known is a problem.
+func (s section) section(name string, known ...string) *section {
+	value, has := s.values[name]
+	if !has {
+		return nil
+	}
+	inner := &section{s.d, append(slices.Clone(s.path), name), nil}
+	if inner.values, has = value.(map[string]any); !has || len(inner.values) == 0 {
+		s.d.fail(inner.path, "must have a map as %s", inner.name(""))
+		return nil
+	}
+	if len(known) > 0 {
+		inner.refuseUnknown(known)
+	}
+	return inner
+}
+
+// refuseUnknown refuses keys that nothing reads. What was written there may be a secret in the wrong place, so it is not
+// shown.
+func (s section) refuseUnknown(known []string) {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		owner, hint := s.name(""), ""
+		if owner == "" {
+			owner = "a connection"
+		}
+		if near := expression.Suggest(key, known); near != "" {
+			hint = fmt.Sprintf("; did you mean %s?", near)
+		}
+		s.d.fail(s.at(key), "has a key that %s does not have%s; its keys are %s", owner, hint, strings.Join(known, ", "))
+	}
+}
+
+func (s section) at(key string) []string { return append(slices.Clone(s.path), key) }
+
+// name is a key of the section as messages have it.
+func (s section) name(key string) string {
+	if key == "" {
+		return strings.Join(s.path, ".")
+	}
+	return strings.Join(s.at(key), ".")
+}
+
+func (s section) has(key string) bool { return s.values[key] != nil }
+
+// text is an optional text.
+func (s section) text(key string) string {
+	text, isText := s.values[key].(string)
+	if s.has(key) && (!isText || text == "") {
+		s.d.fail(s.at(key), "must have text as %s", s.name(key))
+	}
+	return text
+}
+
+// required is a text that must be there.
+func (s section) required(key string) string {
+	text, _ := s.values[key].(string)
+	if text == "" {
+		s.d.fail(s.at(key), "must have %s, as text", s.name(key))
+	}
+	return text
+}
+
+// texts are the words of a text, or the texts of a list.
+func (s section) texts(key string) []string {
+	switch v := s.values[key].(type) {
+	case nil:
+		return nil
+	case string:
+		return strings.Fields(v)
+	case []any:
+		var all []string
+		for _, item := range v {
+			if text, _ := item.(string); text != "" {
+				all = append(all, text)
+			}
+		}
+		if len(all) == len(v) {
+			return all
+		}
+	}
+	s.d.fail(s.at(key), "must have a list of texts as %s", s.name(key))
+	return nil
+}
+
+// host is an optional host that credentials are for.
+func (s section) host(key string) *url.URL {
+	if !s.has(key) {
+		return nil
+	}
+	text, _ := s.values[key].(string)
+	host, err := parseHost(text)
+	if err != nil {
+		s.d.fail(s.at(key), "must have a URL as %s, such as https://api.example.com", s.name(key))
+		return nil
+	}
+	return host
+}
+
+// address is the URL of an endpoint that must be there.
+func (s section) address(key, example string) *url.URL {
+	text, _ := s.values[key].(string)
+	u, err := url.Parse(text)
+	if err != nil || !isWeb(u) || u.User != nil {
+		s.d.fail(s.at(key), "must have a URL as %s, such as %s", s.name(key), example)
+		return nil
+	}
+	return u
+}

@@ -1,0 +1,160 @@
+package connection
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"reprise/interpreter/lists"
+)
+
+// kinds are what a map may have sent, one or several together; settings are beside them.
+var (
+	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "tls"}
+	settings = []string{"host", "cookies"}
+)
+
+var notAConnection = &Problem{Message: "must be a text such as bearer:TOKEN or a URL, or a map with one or several of " + strings.Join(kinds, ", ")}
+
+// decodeMap reads a map.
+func decodeMap(entry map[string]any) (*Login, *Problem) {
+	d := &decoder{}
+	s := section{d: d, values: entry}
+	s.refuseUnknown(slices.Concat(kinds, settings))
+	if !slices.ContainsFunc(kinds, s.has) && d.problem == nil {
+		return nil, notAConnection
+	}
+	c := &Login{Host: s.host("host"), Headers: s.headers(), Query: s.query(), TLS: s.tls(), KeepCookies: s.keepsCookies()}
+	if c.OAuth2 = s.oauth2(); c.OAuth2 != nil && c.OAuth2.Host != nil {
+		if c.Host != nil {
+			d.fail([]string{"host"}, "has host and oauth2.host; keep one")
+		}
+		c.Host = c.OAuth2.Host
+	}
+	s.refuseTwice(c)
+	if d.problem != nil {
+		return nil, d.problem
+	}
+	return c, nil
+}
+
+// headers are those of all kinds that are headers, in the order of their kinds and names.
+func (s section) headers() (all []NameValue) {
+	if s.has("bearer") {
+		all = append(all, s.header("bearer", bearer(s.required("bearer"))))
+	}
+	if login := s.section("basic", "user", "password"); login != nil {
+		all = append(all, basic(login.required("user"), login.text("password")))
+	}
+	if s.has("header") {
+		name, value, _ := strings.Cut(s.required("header"), ":")
+		pair := NameValue{strings.TrimSpace(name), strings.TrimSpace(value)}
+		if !httpguts.ValidHeaderFieldName(pair.Name) || pair.Value == "" {
+			s.d.fail(s.at("header"), `must have header as text with name and value, such as "X-Api-Key: VALUE"`)
+		}
+		all = append(all, s.header("header", pair))
+	}
+	if headers := s.section("headers"); headers != nil {
+		for _, name := range slices.Sorted(maps.Keys(headers.values)) {
+			if !httpguts.ValidHeaderFieldName(name) {
+				s.d.fail(headers.at(name), "has a name in headers that no header can have")
+				continue
+			}
+			all = append(all, headers.header(name, NameValue{name, headers.required(name)}))
+		}
+	}
+	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
+}
+
+// header is a pair that can be sent as a header.
+func (s section) header(key string, pair NameValue) NameValue {
+	if !httpguts.ValidHeaderFieldValue(pair.Value) {
+		s.d.fail(s.at(key), "has a line break or another control character in %s, which a header cannot have", s.name(key))
+	}
+	return pair
+}
+
+// query are the parameters by their names.
+func (s section) query() []NameValue {
+	parameters := s.section("query")
+	if parameters == nil {
+		return nil
+	}
+	return lists.Map(slices.Sorted(maps.Keys(parameters.values)), func(name string) NameValue { return NameValue{name, parameters.required(name)} })
+}
+
+// refuseTwice refuses a header that two kinds would set.
+func (s section) refuseTwice(c *Login) {
+	names := lists.Map(c.Headers, func(p NameValue) string { return p.Name })
+	if c.OAuth2 != nil {
+		names = append(names, authorization)
+	}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			shown := "one header"
+			if name == authorization {
+				shown = "the header Authorization"
+			}
+			s.d.fail(nil, "has two kinds that send %s; keep one", shown)
+		}
+	}
+}
+
+// keepsCookies reads cookies, which can be kept alone.
+func (s section) keepsCookies() bool {
+	if s.has("cookies") && s.values["cookies"] != "keep" {
+		s.d.fail(s.at("cookies"), "must have keep as cookies; without the key, cookies are not kept")
+	}
+	return s.has("cookies")
+}
+
+// tls reads the certificates, each as PEM.
+func (s section) tls() *tls.Config {
+	files := s.section("tls", "certificate", "key", "ca")
+	if files == nil {
+		return nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if files.has("certificate") || files.has("key") {
+		pair, err := tls.X509KeyPair([]byte(files.required("certificate")), []byte(files.required("key")))
+		if err != nil {
+			s.d.fail(files.path, "must have a certificate in PEM as tls.certificate, and its key in PEM as tls.key")
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if files.has("ca") {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(files.text("ca"))) {
+			s.d.fail(files.at("ca"), "must have certificates in PEM as tls.ca")
+		}
+	}
+	return config
+}
+
+// OAuth2 is a client whose tokens the worker fetches by itself: the client credentials grant (RFC 6749, section 4.4).
+type OAuth2 struct {
+	TokenURL   *url.URL
+	ID, Secret string
+	Scopes     []string
+	Audience   string   // "" for none
+	Host       *url.URL // nil for that of the connection
+}
+
+// oauth2 reads the client, nil for none.
+func (s section) oauth2() *OAuth2 {
+	client := s.section("oauth2", "token_url", "client_id", "client_secret", "scopes", "audience", "host")
+	if client == nil {
+		return nil
+	}
+	return &OAuth2{
+		ID: client.required("client_id"), Secret: client.required("client_secret"), Audience: client.text("audience"),
+		TokenURL: client.address("token_url", "https://login.example.com/token"),
+		Host:     client.host("host"), Scopes: client.texts("scopes"),
+	}
+}

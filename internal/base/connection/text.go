@@ -1,0 +1,94 @@
+package connection
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"reprise/internal/base/secrets"
+)
+
+// parseText reads https://user:password@host, bearer:TOKEN or header:Name: value, the last two perhaps with
+// @https://host behind them.
+func parseText(raw string) (*Login, error) {
+	scheme, rest, _ := strings.Cut(raw, ":")
+	switch strings.ToLower(scheme) {
+	case "bearer":
+		token, host, err := cutHost(rest)
+		if err != nil || token == "" || !httpguts.ValidHeaderFieldValue(token) {
+			return nil, ErrNotHTTP
+		}
+		return &Login{Host: host, Headers: []NameValue{bearer(token)}}, nil
+	case "header":
+		field, rest, _ := strings.Cut(rest, ":")
+		field = strings.TrimSpace(field)
+		value, host, err := cutHost(rest)
+		if err != nil || value == "" || !httpguts.ValidHeaderFieldName(field) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, ErrNotHTTP
+		}
+		return &Login{Host: host, Headers: []NameValue{{http.CanonicalHeaderKey(field), value}}}, nil
+	case "http", "https":
+		return parseURL(raw)
+	}
+	return nil, ErrNotHTTP
+}
+
+const authorization = "Authorization"
+
+func bearer(token string) NameValue { return NameValue{authorization, "Bearer " + token} }
+
+// basic is the header of basic authentication (RFC 7617).
+func basic(user, password string) NameValue {
+	return NameValue{authorization, "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
+}
+
+// cutHost cuts the host off a secret that has one behind it; nil where there is none.
+func cutHost(text string) (string, *url.URL, error) {
+	secret, host := secrets.CutHost(text)
+	if host == "" {
+		return secret, nil, nil
+	}
+	parsed, err := parseHost(host)
+	return secret, parsed, err
+}
+
+// parseHost is a host that credentials are for, with a path for relative addresses to begin at.
+func parseHost(text string) (*url.URL, error) {
+	host, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || !isWeb(host) || host.User != nil || host.RawQuery != "" || host.Fragment != "" {
+		return nil, ErrNotHTTP
+	}
+	return host, nil
+}
+
+// isWeb reports whether a URL names a host that requests go to.
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}
+
+func parseURL(raw string) (*Login, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" { // neither would be sent
+		return nil, ErrNotHTTP
+	}
+	connection := &Login{}
+	if password, _ := u.User.Password(); u.User.Username() != "" || password != "" {
+		connection.Headers = []NameValue{basic(u.User.Username(), password)}
+	}
+	u.User = nil
+	connection.Host = u
+	return connection, nil
+}
+
+// checkText refuses an address with a query, which no request would have.
+func checkText(raw string) error {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err == nil && isWeb(u) && u.RawQuery != "" {
+		return &Problem{Message: "is an address with a query, which is not sent; for a key in the query of each request write a map: " +
+			"{query: {NAME: KEY}, host: https://HOST}"}
+	}
+	return nil
+}
