@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"reprise/internal/base/build"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/steer"
@@ -111,7 +112,7 @@ func commandGroups(a *cli.App) []commandGroup {
 
 func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
-		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: cli.ReadVersion().Reprise,
+		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: build.Read().Reprise,
 		Annotations: map[string]string{}, // the names of the commands of each group, in the order of the help
 	}
 	root.SetVersionTemplate("starter {{.Version}}\n")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/base/build"
 	"reprise/internal/base/callback"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
@@ -23,6 +23,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/health"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/telemetry"
@@ -46,6 +47,10 @@ as REPRISE_AUTH_CLINIC.
 Metrics are at http://HOST:PORT/metrics of --metrics-address. With
 OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces go to
 that collector; OpenTelemetry's other variables hold too.
+
+Probes find /livez and /readyz at --health-address. /livez responds as long as the
+process does. /readyz responds with 503 while the worker starts or stops, and while the
+Temporal server or the payload store does not respond.
 
 SIGINT and SIGTERM stop the worker: it accepts no more work, releases what has not
 begun and lets running attempts finish, for at most 10 seconds.`
@@ -71,6 +76,7 @@ type options struct {
 	logLevel    string
 	logFormat   string
 	logFile     string
+	health      string
 	telemetry   telemetryOptions
 }
 
@@ -98,7 +104,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitcode.OK
 	}
-	_, _ = fmt.Fprintf(stderr, "worker: %s\n", secret.Text(err.Error()))
+	if message := secret.Text(err.Error()); opts.jsonLog() {
+		slog.New(slog.NewJSONHandler(stderr, nil)).Error(message)
+	} else {
+		_, _ = fmt.Fprintf(stderr, "worker: %s\n", message)
+	}
 	if status == exitcode.Usage {
 		_, _ = fmt.Fprintln(stderr, "See worker --help.")
 	}
@@ -145,6 +155,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logFormat, "log-format", cmp.Or(os.Getenv("REPRISE_LOG_FORMAT"), "text"), "text or json [REPRISE_LOG_FORMAT]")
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
 		"file to log to as well, as JSON and from info on, for starter logs [REPRISE_LOG_FILE]")
+	flags.StringVar(&opts.health, "health-address", os.Getenv("REPRISE_HEALTH_ADDRESS"),
+		"host:port where probes find /livez and /readyz, default none [REPRISE_HEALTH_ADDRESS]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port where Prometheus finds metrics at /metrics, default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
@@ -186,6 +198,11 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	if err != nil {
 		return exitcode.Usage, err
 	}
+	probes, err := health.Listen(ctx, opts.health, logger)
+	if err != nil {
+		return exitcode.Usage, err
+	}
+	defer probes.Close()
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
 	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
@@ -213,20 +230,44 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 		return exitcode.NoServer, err
 	}
 	defer c.Close()
+	probes.Needs("the Temporal server does not respond", health.Temporal(c))
+	probes.Needs("the payload store does not respond", &health.Dependency{Do: store.Ready})
 	resources.Telemetry = watched.Activities()
 	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
-	return work(ctx, opts, c, catalogue, watched, func() {
-		_, _ = fmt.Fprintf(stdout, "worker: polling task queue %q, namespace %q at %s, python %s, payload store %s\n",
-			opts.taskQueue, server.Namespace, server.HostPort, onOff(opts.allowPython), store.Name())
-		if url := watched.URL(); url != "" {
-			_, _ = fmt.Fprintf(stdout, "worker: metrics at %s\n", url)
-		}
+	return work(ctx, opts, c, catalogue, watched, probes, func() {
+		opts.announce(stdout, started{
+			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),
+			metrics: watched.URL(), health: probes.URL(),
+		})
 	})
 }
+
+// started is what a worker says of itself once it polls.
+type started struct{ queue, namespace, address, store, metrics, health string }
+
+// announce says that the worker polls: in the form of the log, whatever its level.
+func (o *options) announce(w io.Writer, s started) {
+	if o.jsonLog() {
+		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
+			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "version", version())
+		return
+	}
+	_, _ = fmt.Fprintf(w, "worker: polling task queue %q, namespace %q at %s, python %s, payload store %s\n",
+		s.queue, s.namespace, s.address, onOff(o.allowPython), s.store)
+	if s.metrics != "" {
+		_, _ = fmt.Fprintf(w, "worker: metrics at %s\n", s.metrics)
+	}
+	if s.health != "" {
+		_, _ = fmt.Fprintf(w, "worker: probes at %s/livez and %s/readyz\n", s.health, s.health)
+	}
+}
+
+// jsonLog reports whether the worker writes JSON.
+func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
 // address is the server, on this machine unless one is named.
 func (o *options) address() (client.Options, error) {
@@ -250,16 +291,40 @@ func (o *options) resources() (activities.Resources, error) {
 		return resources, err
 	}
 	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
+	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks} {
+		if err := checkFolder(flag, folder); err != nil {
+			return resources, err
+		}
+	}
 	resources.CallbackURL = o.callbackURL
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err
 	}
 	resources.SecretKeys, err = seal.Parse(os.Getenv(seal.Variable))
+	if err == nil && o.callbackURL != "" && resources.SecretKeys == nil {
+		err = fmt.Errorf("--callback-url needs %s, the same for serve: without it no address for answers can be made; %s", seal.Variable, seal.Advice)
+	}
 	return resources, err
 }
 
+// checkFolder is an error where a folder is named that is not there: what it should hold would be missing in every run.
+func checkFolder(flag, folder string) error {
+	if folder == "" {
+		return nil
+	}
+	info, err := os.Stat(folder)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", flag, err)
+	case !info.IsDir():
+		return fmt.Errorf("%s: %s is not a folder", flag, folder)
+	}
+	return nil
+}
+
 func work(
-	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, ready func(),
+	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, probes *health.Server,
+	ready func(),
 ) (int, error) {
 	fatal := make(chan error, 1)
 	host.ReserveHeap()
@@ -277,6 +342,8 @@ func work(
 		return exitcode.Failed, fmt.Errorf("start: %w", err)
 	}
 	defer w.Stop()
+	defer probes.Draining()
+	probes.Ready()
 	ready()
 	select {
 	case <-ctx.Done():
@@ -320,10 +387,8 @@ func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 	return slog.New(slog.NewMultiHandler(shown, kept)), file.close, nil
 }
 
+// version is what --version says, in one line.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return fmt.Sprintf("%s (%s)", info.Main.Version, info.GoVersion)
+	info := build.Read()
+	return fmt.Sprintf("%s (commit %s, %s)", info.Reprise, cmp.Or(info.Commit, "unknown"), info.Go)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,6 +55,11 @@ func TestUsage(t *testing.T) {
 		{[]string{"--connections", "/nowhere"}, exitcode.Usage, "read the connections"},
 		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
 		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
+		{[]string{"--health-address", "nowhere"}, exitcode.Usage, `open the health address "nowhere"`},
+		{[]string{"--directory", "/nowhere"}, exitcode.Usage, "--directory: stat /nowhere: no such file"},
+		{[]string{"--directory", "command.go"}, exitcode.Usage, "--directory: command.go is not a folder"},
+		{[]string{"--playbooks", "/nowhere"}, exitcode.Usage, "--playbooks: stat /nowhere: no such file"},
+		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url needs REPRISE_SECRET_KEY, the same for serve"},
 		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server answers at 127.0.0.1:1"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
@@ -185,6 +191,39 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	case <-time.After(testenv.Within(30 * time.Second)):
 		t.Fatal("the worker does not stop")
 	}
+}
+
+// TestSpeaksJSON: with --log-format json all that a worker says is JSON: that it polls, and why it ends.
+func TestSpeaksJSON(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	queue := env.NewTaskQueue()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{
+			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-format", "json",
+			"--health-address", "127.0.0.1:0", "--payload-store", "file://" + t.TempDir(),
+		}, writer, io.Discard)
+	}()
+	var said struct{ Msg, Namespace, Health string }
+	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, bufio.NewReader(reader), "that it polls")), &said))
+	require.Equal(t, [2]string{"polling", env.Namespace}, [2]string{said.Msg, said.Namespace})
+	for _, probe := range []string{"/livez", "/readyz"} {
+		response, err := http.Get(said.Health + probe)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode, probe)
+	}
+	cancel()
+	require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
+	var errs bytes.Buffer
+	require.Equal(t, exitcode.NoServer, run(t.Context(), []string{"--address", "127.0.0.1:1", "--log-format", "json"}, io.Discard, &errs))
+	for line := range bytes.Lines(errs.Bytes()) {
+		require.True(t, json.Valid(line), "%s", line)
+	}
+	require.Contains(t, errs.String(), "no Temporal server answers at 127.0.0.1:1")
 }
 
 // waitsForever is a run that waits for an answer.

@@ -99,7 +99,7 @@ func xmlValue(content []byte, lists []string) (any, error) {
 			break
 		}
 		if err == nil {
-			err = r.take(token)
+			err = r.add(token)
 		}
 		if err != nil {
 			return nil, r.located(err)
@@ -123,8 +123,8 @@ func (r *xmlReader) located(err error) error {
 	return &LineError{Line: line, Err: err}
 }
 
-// take takes what was read next.
-func (r *xmlReader) take(token xml.Token) error {
+// add adds what was read next.
+func (r *xmlReader) add(token xml.Token) error {
 	switch token := token.(type) {
 	case xml.StartElement:
 		return r.start(token)

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"reprise/internal/base/build"
 	"reprise/internal/base/terminal"
 	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
-	"reprise/starter/cli"
 	"reprise/starter/load"
 )
 
@@ -116,7 +116,7 @@ const sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
 // writeSARIF writes problems as SARIF 2.1.0, with the rule of each and the fix that it may have.
 func writeSARIF(w io.Writer, found source.Diagnostics, files map[string]*source.File) error {
 	run := sarifRun{
-		Tool: sarifTool{Driver: sarifDriver{Name: "reprise", Version: cli.ReadVersion().Reprise, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
+		Tool: sarifTool{Driver: sarifDriver{Name: "reprise", Version: build.Read().Reprise, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
 	}
 	indexes := map[string]int{}
 	for _, rule := range check.Codes() {

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/build"
 	"reprise/internal/base/private"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/host"
@@ -76,7 +77,7 @@ func NewServer(o Options) (*mcp.Server, error) {
 	}
 	files.Private = o.private
 	s := &mcpServer{Options: o, files: files, sdk: mcp.NewServer(
-		&mcp.Implementation{Name: "reprise", Title: "Reprise", Version: cli.ReadVersion().Reprise},
+		&mcp.Implementation{Name: "reprise", Title: "Reprise", Version: build.Read().Reprise},
 		&mcp.ServerOptions{Instructions: strings.ReplaceAll(mcpInstructions, "\n", " "), Capabilities: &mcp.ServerCapabilities{}},
 	)}
 	s.addWriting()

@@ -3,6 +3,7 @@ package operate
 import (
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/build"
 	"reprise/starter/cli"
 )
 
@@ -12,7 +13,7 @@ func NewVersionCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			version := cli.ReadVersion()
+			version := build.Read()
 			return a.Show(output, version, version.Text())
 		},
 	}

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/internal/base/build"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/payload"
@@ -242,7 +243,7 @@ func dial(ctx context.Context, options client.Options, payloadStore string) (dia
 // of its local worker at an address.
 func starterTelemetry(address string) telemetry.Options {
 	return telemetry.Options{
-		Service: "reprise-starter", Version: cli.ReadVersion().Reprise, MetricsAddress: address,
+		Service: "reprise-starter", Version: build.Read().Reprise, MetricsAddress: address,
 		TraceHeaders: telemetry.TraceHeaders(), Secrets: &secrets.Masker{},
 	}
 }

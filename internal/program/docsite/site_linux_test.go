@@ -73,6 +73,7 @@ var questions = map[string][]string{
 	"where is the watermark kept?":           {"concepts/state.html#where-the-state-is", "concepts/state.html#when-the-watermark-moves", "concepts/state.html"},
 	"there is no tool \"htp\"":               {"reference/diagnostics.html#unknown-tool"},
 	"REPRISE_SECRET_KEY":                     {"reference/configuration.html#reprise_secret_key"},
+	"REPRISE_HEALTH_ADDRESS":                 {"reference/configuration.html#reprise_health_address"},
 	"REPRISE_METRICS_ADDRESS":                {"reference/configuration.html#reprise_metrics_address"},
 	"reprise_dead_letters_total":             {"reference/metrics.html#reprise_dead_letters_total"},
 	"starter validate flags":                 {"reference/commands.html#starter-validate"},

@@ -48,6 +48,7 @@ var variables = []variable{
 	{"REPRISE_PAYLOAD_STORE", ofPrograms, "Where values over 128 KiB are stored. All programs need the same store. Same as `--payload-store`.", "none; a folder for local servers", "s3://reprise-payloads/clinic?region=eu-central-1"},
 	{"REPRISE_MAX_RESULT_BYTES", ofWorkers, "The largest value, as JSON in bytes, from 262144 to 536870912, if there is a payload store.", "67108864, which is 64 MiB", "134217728"},
 	{"REPRISE_MAX_ANSWERS_BYTES", ofWorkers, "The memory for the responses of all attempts of a worker together, in bytes, at least 67108864.", "268435456, which is 256 MiB", "536870912"},
+	{"REPRISE_HEALTH_ADDRESS", ofWorkers, "The host:port at which probes find `/livez` and `/readyz`. Same as `--health-address`.", "none", "127.0.0.1:9465"},
 	{"REPRISE_METRICS_ADDRESS", ofWorkers, "The host:port at which Prometheus scrapes metrics. Same as `--metrics-address`.", "none", "127.0.0.1:9464"},
 	{"REPRISE_TRACE_HEADERS", ofWorkers, "`false` keeps `traceparent` out of requests of `http`. Same as `--trace-headers`.", "true", "false"},
 	{"REPRISE_UI_URL", "starter", "The URL of Temporal's web UI, for links to runs; if unset, `TEMPORAL_UI_URL`.", "no links", "https://temporal.example.com"},

@@ -29,6 +29,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/slots"
+	"reprise/internal/program/health"
 	"reprise/interpreter"
 )
 
@@ -147,8 +148,8 @@ type Server struct {
 	keeping    *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
-	nobody     string // a secret without an owner
-	health     health
+	nobody     string             // a secret without an owner
+	health     *health.Dependency // of the Temporal server
 }
 
 // New makes a server.
@@ -165,7 +166,7 @@ func New(options Options) *Server {
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
 		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
 		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
-		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
+		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.Temporal(options.Client),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.progress, s.keeping = reporting{send: s.deliver, open: map[string]*reports{}}, slots.New(1, 0)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"reprise/interpreter/lists"
+
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 )
@@ -70,7 +72,8 @@ type pod struct {
 }
 
 type probe struct {
-	Get struct{ Path, Port string } `yaml:"httpGet"`
+	Get    struct{ Path, Port string } `yaml:"httpGet"`
+	Socket struct{ Port string }       `yaml:"tcpSocket"`
 }
 
 // flagHeading is a flag in the reference of a program.
@@ -139,8 +142,10 @@ func TestKubernetesExample(t *testing.T) {
 		for _, from := range container.EnvFrom {
 			require.NotEmpty(t, all["ConfigMap "+from.Config.Name].Data, name)
 		}
-		port := container.Liveness.Get.Port + container.Readiness.Get.Port
-		require.Equal(t, container.Ports[0].Name, port, "%s: a probe reads a port that there is", name)
+		ports := lists.Map(container.Ports, func(port struct{ Name string }) string { return port.Name })
+		for _, port := range []string{container.Liveness.Get.Port + container.Liveness.Socket.Port, container.Readiness.Get.Port} {
+			require.Contains(t, ports, port, "%s: a probe reads a port that there is", name)
+		}
 		checkMounts(t, all, name, spec)
 	}
 	service := all["Service reprise-serve"]

@@ -1,4 +1,5 @@
-package cli
+// Package build says which build a program is.
+package build
 
 import (
 	"cmp"
@@ -9,8 +10,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// VersionInfo is the output of `starter version --output json`.
-type VersionInfo struct {
+// commit is that of a build outside of its repository, such as that of an image: -ldflags '-X reprise/internal/base/build.commit=…'.
+var commit string
+
+// Info is what a build says of itself: the output of `starter version --output json`.
+type Info struct {
 	Reprise  string `json:"reprise"`
 	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"` // built from a changed checkout
@@ -18,13 +22,14 @@ type VersionInfo struct {
 	SDK      string `json:"temporal_sdk"`
 }
 
-// ReadVersion is what the build says of itself; what it does not say is "unknown".
-func ReadVersion() VersionInfo {
-	version := VersionInfo{Reprise: "unknown", Go: "unknown", SDK: temporal.SDKVersion}
+// Read is what the build of this program says of itself; what it does not say is "unknown".
+func Read() Info {
+	version := Info{Reprise: "unknown", Go: "unknown", SDK: temporal.SDKVersion}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return version
 	}
+	version.Commit = commit
 	version.Reprise, version.Go = cmp.Or(info.Main.Version, version.Reprise), info.GoVersion
 	for _, setting := range info.Settings {
 		switch setting.Key {
@@ -38,7 +43,7 @@ func ReadVersion() VersionInfo {
 }
 
 // Text is the version for people, a line for each part.
-func (v VersionInfo) Text() string {
+func (v Info) Text() string {
 	var b strings.Builder
 	commit := cmp.Or(v.Commit, "unknown")
 	if v.Modified {
