@@ -141,7 +141,7 @@ func stepsOf(id string) func(context.Context, *session.Session) []string {
 }
 
 func scheduleNames(ctx context.Context, s *session.Session) (names []string) {
-	page, err := s.Runs().Schedules(ctx, "", listPage)
+	page, err := s.Runs().Schedules().List(ctx, "", listPage)
 	if err != nil {
 		return nil
 	}

@@ -270,7 +270,7 @@ const mostTimes = 3
 
 // planSchedules finds the schedules that start runs of the playbook.
 func planSchedules(ctx context.Context, s *session.Session, checked load.Checked, _ call.PlanInput, doc *planDocument) error {
-	page, err := s.Runs().Schedules(ctx, "", 0)
+	page, err := s.Runs().Schedules().List(ctx, "", 0)
 	if err != nil {
 		return err
 	}

@@ -240,7 +240,7 @@ func revise(
 ) (*revision, error) {
 	r := &revision{found: found, before: timetable.Read(found.Described.Schedule), noteOld: found.Described.Schedule.State.Note}
 	var err error
-	if r.input, err = s.Runs().ScheduledInput(ctx, found); err != nil {
+	if r.input, err = s.Runs().Schedules().Input(ctx, found); err != nil {
 		return nil, err
 	}
 	if !options.given("task-queue") { // where the workers of its runs are

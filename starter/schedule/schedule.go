@@ -63,7 +63,7 @@ func withSchedule(
 
 // schedule finds a schedule, and says what would work where there is none.
 func schedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
-	found, err := s.Runs().Schedule(ctx, name)
+	found, err := s.Runs().Schedules().Find(ctx, name)
 	var missing *runs.NoScheduleError
 	var ambiguous *runs.AmbiguousError
 	switch {

@@ -70,7 +70,7 @@ func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Sched
 		Next: cli.OrEmpty(info.NextActionTimes), Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,
 		Missed: info.NumActionsMissedCatchupWindow, Queue: found.Action.TaskQueue,
 	}
-	started, err := s.Runs().Started(ctx, found, most)
+	started, err := s.Runs().Schedules().Started(ctx, found, most)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func listSchedules(a *cli.App, options *listSchedulesOptions) error {
 		return cli.UsageError("--limit %d is less than 0, which means all", options.limit)
 	}
 	return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
-		page, err := s.Runs().Schedules(ctx, options.after, options.limit)
+		page, err := s.Runs().Schedules().List(ctx, options.after, options.limit)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func newScheduleShowCommand(a *cli.App) *cobra.Command {
 const mostRecent = 10
 
 func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, output string) error {
-	input, err := s.Runs().ScheduledInput(ctx, found)
+	input, err := s.Runs().Schedules().Input(ctx, found)
 	if err != nil {
 		return err
 	}

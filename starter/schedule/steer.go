@@ -238,7 +238,7 @@ func newScheduleDeleteCommand(a *cli.App) *cobra.Command {
 
 // confirmBackfill asks about a backfill of many runs, and refuses one of more.
 func confirmBackfill(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, from, to time.Time, yes bool) error {
-	count, more, err := s.Runs().ScheduledTimes(ctx, found, from, to, mostBackfilled)
+	count, more, err := s.Runs().Schedules().CountTimes(ctx, found, from, to, mostBackfilled)
 	switch {
 	case err != nil:
 		return scheduleError("backfill", found.ID, err)

@@ -26,31 +26,35 @@ import (
 // Activities are those by which runs read earlier runs, or a part of their own that has
 // ended without a result, by name. store is that of large values.
 func Activities(store *payload.Store) map[string]any {
-	reader := func(ctx context.Context) *Reader {
-		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}
+	reader := func(ctx context.Context) *earlierRuns {
+		return &earlierRuns{&Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}}
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).RecallEarlier(ctx, in)
+			return reader(ctx).recall(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).Stopped(ctx, in)
+			return reader(ctx).stopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).EndedIterations(ctx, in)
+			return reader(ctx).endedIterations(ctx, in)
 		},
 	}
 }
+
+// earlierRuns reads what runs have done that made a call, or a loop's iterations, before: for the run
+// that makes it again.
+type earlierRuns struct{ *Reader }
 
 // questionTime bounds one query of an earlier run: a worker answers it, from its
 // history.
 const questionTime = 20 * time.Second
 
-// RecallEarlier reads what the runs have done that may have made a call before.
-func (r *Reader) RecallEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+// recall reads what the runs have done that may have made a call before.
+func (r *earlierRuns) recall(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 	var found interpreter.Recalled
 	for _, id := range in.Attempts {
 		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
@@ -82,7 +86,7 @@ func attemptID(run, suffix string, attempt int) string {
 }
 
 // lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
-func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
+func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
 	var failure error // after which nothing is looked for
 	exists := func(attempt int) bool {
 		if failure != nil {
@@ -102,7 +106,7 @@ func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, erro
 }
 
 // recallOne queries the run with an ID and a key. It is false where there is none.
-func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
+func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
 		return false, nil
@@ -135,7 +139,7 @@ func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpret
 const mostOlder = 20
 
 // keptOfOlder queries the runs that have had an ID before.
-func (r *Reader) keptOfOlder(
+func (r *earlierRuns) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
 	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
@@ -155,7 +159,7 @@ func (r *Reader) keptOfOlder(
 
 // kept queries a run for what it has done. why is the reason for which it cannot
 // answer.
-func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
+func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if err := r.awaitEnd(ctx, info); err != nil {
 		return kept, "", err
@@ -172,7 +176,7 @@ var errNotBegun = errors.New("it was ended before it began")
 
 // question queries a workflow that has ended. Where it is gone, into stays as it is;
 // why is the reason for which no worker can ever answer.
-func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
+func (r *earlierRuns) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
@@ -193,9 +197,9 @@ func (r *Reader) question(ctx context.Context, id, runID string, into any, query
 // mostHops bounds how often a queried workflow names another one that has the call.
 const mostHops = 20
 
-// Stopped reads how far a call had come when it was stopped. The error says that this
+// stopped reads how far a call had come when it was stopped. The error says that this
 // is unknown.
-func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
+func (r *earlierRuns) stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := protocol.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
 	for range mostHops {
@@ -210,7 +214,7 @@ func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stoppe
 
 // stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
 // have had its ID since.
-func (r *Reader) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.Stopped, err error) {
+func (r *earlierRuns) stoppedBy(ctx context.Context, id, key string, question protocol.StoppedQuestion) (stopped call.Stopped, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return stopped, fmt.Errorf("look for %s: %w", id, err)
@@ -246,7 +250,7 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question protoco
 }
 
 // awaitEnd waits for the end of a run that must end: what it belongs to has.
-func (r *Reader) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil
 	}
@@ -262,7 +266,7 @@ func (r *Reader) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutio
 
 // notBegun is how far a call had come that a workflow was to make, and had not begun
 // when it was ended: its input has it.
-func (r *Reader) notBegun(
+func (r *earlierRuns) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question protocol.StoppedQuestion,
 ) (stopped call.Stopped, err error) {
 	id := info.GetExecution().GetWorkflowId()
@@ -304,8 +308,8 @@ func trim(found *interpreter.Recalled) {
 	})
 }
 
-// EndedIterations reads how the iterations of loops have ended.
-func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
+// endedIterations reads how the iterations of loops have ended.
+func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
 	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
 	seen, known, size := map[int]bool{}, map[int]bool{}, 0
 	for _, id := range in.Loops {
@@ -355,7 +359,7 @@ func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) 
 
 // endedLoop reads a loop that has ended, or a shard of one; nil where there is none of the key. prints
 // gives what an iteration has requested.
-func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
+func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
 		return nil, nil, nil
@@ -380,7 +384,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 }
 
 // prints gives what the iterations of a loop have requested; nil where it is none of the key.
-func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
+func (r *earlierRuns) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
 	first, err := r.begun(ctx, id, runID)
 	if err != nil {
 		return nil, err

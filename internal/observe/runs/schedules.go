@@ -65,15 +65,21 @@ const (
 	scheduleWidth = 8
 )
 
-// Schedule finds a schedule by its ID or the beginning of one, which no other may
+// Schedules reads the schedules of playbooks, and the runs that they have started.
+type Schedules struct{ runs *Reader }
+
+// Schedules is the reader of schedules.
+func (r *Reader) Schedules() Schedules { return Schedules{r} }
+
+// Find finds a schedule by its ID or the beginning of one, which no other may
 // share. The error is a *NoScheduleError or *AmbiguousError where the ID is why.
-func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
-	found, err := r.schedule(ctx, id)
+func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
+	found, err := s.read(ctx, id)
 	var missing *NoScheduleError
 	if !errors.As(err, &missing) || missing.Type != "" {
 		return found, err
 	}
-	all, err := r.scheduleIDs(ctx)
+	all, err := s.ids(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
 	case len(begin) > 1:
 		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), mostBeginnings)], More: len(begin) > mostBeginnings}
 	}
-	return r.schedule(ctx, begin[0])
+	return s.read(ctx, begin[0])
 }
 
 // SchedulePage is a part of the schedules of playbooks, sorted by their IDs.
@@ -96,10 +102,10 @@ type SchedulePage struct {
 	Last string
 }
 
-// Schedules are the schedules of playbooks behind an ID, "" for the first, at most so many; 0 is
+// List gives the schedules of playbooks behind an ID, "" for the first, at most so many; 0 is
 // all.
-func (r *Reader) Schedules(ctx context.Context, after string, limit int) (SchedulePage, error) {
-	ids, err := r.scheduleIDs(ctx)
+func (s Schedules) List(ctx context.Context, after string, limit int) (SchedulePage, error) {
+	ids, err := s.ids(ctx)
 	if err != nil {
 		return SchedulePage{}, err
 	}
@@ -115,18 +121,18 @@ func (r *Reader) Schedules(ctx context.Context, after string, limit int) (Schedu
 	if len(ids) > 0 {
 		page.Last = ids[len(ids)-1]
 	}
-	page.Schedules, err = r.describeSchedules(ctx, ids)
+	page.Schedules, err = s.describe(ctx, ids)
 	return page, err
 }
 
-// describeSchedules reads schedules, without those that were deleted meanwhile.
-func (r *Reader) describeSchedules(ctx context.Context, ids []string) ([]*Schedule, error) {
+// describe reads schedules, without those that were deleted meanwhile.
+func (s Schedules) describe(ctx context.Context, ids []string) ([]*Schedule, error) {
 	list := make([]*Schedule, len(ids))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(scheduleWidth)
 	for i, id := range ids {
 		group.Go(func() error {
-			found, err := r.schedule(asking, id)
+			found, err := s.read(asking, id)
 			if _, ok := errors.AsType[*NoScheduleError](err); ok { // deleted meanwhile
 				return nil
 			}
@@ -138,10 +144,10 @@ func (r *Reader) describeSchedules(ctx context.Context, ids []string) ([]*Schedu
 	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
-// scheduleIDs are those of all schedules of playbooks, sorted. The list of the server
+// ids are those of all schedules of playbooks, sorted. The list of the server
 // is a second or so behind.
-func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
-	entries, err := r.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
+func (s Schedules) ids(ctx context.Context) ([]string, error) {
+	entries, err := s.runs.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
 	}
@@ -159,9 +165,9 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// schedule reads one schedule.
-func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
-	described, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+// read reads one schedule.
+func (s Schedules) read(ctx context.Context, id string) (*Schedule, error) {
+	described, err := s.runs.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
 	if connect.NotFound(err) {
 		return nil, &NoScheduleError{ID: id}
 	}
@@ -175,27 +181,27 @@ func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
 	return &Schedule{ID: id, Playbook: action.StaticSummary, Described: described, Action: action}, nil
 }
 
-// ScheduledInput is what the runs of a schedule start with.
-func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (protocol.Input, error) {
+// Input is what the runs of a schedule start with.
+func (s Schedules) Input(ctx context.Context, of *Schedule) (protocol.Input, error) {
 	var input protocol.Input
 	payloads := &commonpb.Payloads{}
-	for _, arg := range s.Action.Args {
+	for _, arg := range of.Action.Args {
 		if payload, ok := arg.(*commonpb.Payload); ok {
 			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
 		}
 	}
-	return input, r.values(ctx).decode("the schedule "+s.ID, payloads, &input)
+	return input, s.runs.values(ctx).decode("the schedule "+of.ID, payloads, &input)
 }
 
-// ScheduledTimes counts the times of a schedule from one to another, as far as most;
+// CountTimes counts the times of a schedule from one to another, as far as most;
 // more says that there are others.
-func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
+func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
 	for !from.After(to) {
-		answer, err := r.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
-			Namespace: r.Namespace, ScheduleId: s.ID, StartTime: timestamppb.New(from.Add(-time.Nanosecond)), EndTime: timestamppb.New(to),
+		answer, err := s.runs.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
+			Namespace: s.runs.Namespace, ScheduleId: of.ID, StartTime: timestamppb.New(from.Add(-time.Nanosecond)), EndTime: timestamppb.New(to),
 		})
 		if err != nil {
-			return 0, false, fmt.Errorf("count the times of the schedule %s: %w", s.ID, err)
+			return 0, false, fmt.Errorf("count the times of the schedule %s: %w", of.ID, err)
 		}
 		times := answer.GetStartTime() // a page of them
 		if len(times) == 0 {
@@ -211,8 +217,8 @@ func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.
 
 // Started are the last runs of a schedule as they are now, the latest first, at most so
 // many. The server remembers ten.
-func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started, error) {
-	recent := slices.Clone(s.Described.Info.RecentActions)
+func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]Started, error) {
+	recent := slices.Clone(of.Described.Info.RecentActions)
 	slices.Reverse(recent)
 	recent = recent[:min(len(recent), most)]
 	list := make([]Started, len(recent))
@@ -222,7 +228,7 @@ func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started,
 			continue
 		}
 		id, runID := one.StartWorkflowResult.WorkflowID, one.StartWorkflowResult.FirstExecutionRunID
-		run, err := r.describeLast(ctx, id, runID)
+		run, err := s.lastRun(ctx, id, runID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
@@ -232,11 +238,11 @@ func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started,
 	return list, nil
 }
 
-// describeLast reads the run that began with a run ID, in the history in which it is
+// lastRun reads the run that began with a run ID, in the history in which it is
 // now.
-func (r *Reader) describeLast(ctx context.Context, id, runID string) (Found, error) {
-	if last, err := r.describe(ctx, id, ""); err != nil || last.RunID == runID {
+func (s Schedules) lastRun(ctx context.Context, id, runID string) (Found, error) {
+	if last, err := s.runs.describe(ctx, id, ""); err != nil || last.RunID == runID {
 		return last, err
 	}
-	return r.describe(ctx, id, runID) // the ID has been used again
+	return s.runs.describe(ctx, id, runID) // the ID has been used again
 }

@@ -168,7 +168,7 @@ func (s *Server) expected(ctx context.Context, book *playbook.Playbook, list []r
 		if run.Schedule == "" {
 			continue
 		}
-		found, err := s.Runs.Schedule(ctx, run.Schedule)
+		found, err := s.Runs.Schedules().Find(ctx, run.Schedule)
 		if err != nil { // it was deleted
 			return 0
 		}

@@ -57,7 +57,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	}{IsOne: id != ""}
 	var page runs.SchedulePage
 	if id != "" {
-		found, err := s.Runs.Schedule(r.Context(), id)
+		found, err := s.Runs.Schedules().Find(r.Context(), id)
 		if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
 			return &pageError{http.StatusNotFound, sentence(missing.Error())}
 		}
@@ -67,7 +67,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 		page.Schedules, shown.First = []*runs.Schedule{found}, "/schedules"
 	} else {
 		var err error
-		if page, err = s.Runs.Schedules(r.Context(), after, schedulesPerPage); err != nil {
+		if page, err = s.Runs.Schedules().List(r.Context(), after, schedulesPerPage); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func missedText(missed, skipped int) string {
 
 // changeSchedule pauses, resumes or triggers a schedule.
 func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit) error {
-	found, err := s.Runs.Schedule(r.Context(), r.PathValue("id"))
+	found, err := s.Runs.Schedules().Find(r.Context(), r.PathValue("id"))
 	if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
 		return &pageError{http.StatusNotFound, sentence(missing.Error())}
 	}
