@@ -7,5 +7,5 @@ var NotOlder = notOlder
 
 // NameLock is the advisory lock of a table's name.
 func NameLock(table string) (class, name int32) {
-	return tableLock, lockName(&sqltool.TableWrite{Table: []string{table}})
+	return tableLock, lockName(&sqltool.TableWrite{TableName: sqltool.TableName{Table: []string{table}}})
 }

@@ -127,7 +127,7 @@ func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error
 
 // Free has the transaction alone use a table for what is newer.
 func (t *tableTx) Free(ctx context.Context, table []string) (bool, error) {
-	w := &sqltool.TableWrite{Table: table}
+	w := &sqltool.TableWrite{TableName: sqltool.TableName{Table: table}}
 	_, err := t.Exec(ctx, "LOCK TABLE "+w.QuotedTable()+" IN ACCESS EXCLUSIVE MODE NOWAIT")
 	return err == nil || isSQLState(err, "42P01"), err
 }

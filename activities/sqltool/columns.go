@@ -125,7 +125,7 @@ func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Co
 	}
 	settled.orderBySequence(dialect, columns)
 	if w.upsert {
-		settled.keyForms = settled.formsOfKey(dialect, columns)
+		settled.forms = settled.formsOfKey(dialect, columns)
 		settled = *settled.withDeletes()
 	}
 	settled.Columns, settled.uniform = columnsOf(settled.Rows)
@@ -137,7 +137,7 @@ func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Co
 
 // discardMisfits leaves out what columns do not hold, where the contract says so.
 func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []Column) error {
-	if w.contract.dataType != discardValue && w.contract.dataType != discardRow {
+	if !w.contract.discardsMisfits() {
 		return nil
 	}
 	for _, column := range columns {
@@ -226,8 +226,8 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Writ
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.
-func (w *TableWrite) TypeOf(column string) string {
-	return columnNamed(w.tableColumns, column).Type
+func (c tableColumns) TypeOf(column string) string {
+	return columnNamed(c, column).Type
 }
 
 // columnNamed is a column by its name; one that is not there has no type.

@@ -259,34 +259,34 @@ func (w *TableWrite) checkNames(d *Dialect) error {
 			return tool.Errorf("table %q cannot be used: %s", w.Shown, problem)
 		}
 	}
-	if w.rejected.table != nil {
-		return w.rejected.table.checkNames(d)
+	if w.rejection.table != nil {
+		return w.rejection.table.checkNames(d)
 	}
 	return nil
 }
 
 // leaveColumns writes nothing to some columns.
-func (w *TableWrite) leaveColumns(left map[string]bool) {
-	w.Columns = slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return left[column] })
+func (s *rowSet) leaveColumns(left map[string]bool) {
+	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(column string) bool { return left[column] })
 }
 
 // lacksColumn is the error of a column that the table does not have, with what it might be.
-func (w *TableWrite) lacksColumn(table []Column, column, place string) error {
-	existing := lists.Map(table, nameOf)
+func (t *TableName) lacksColumn(there []Column, column, place string) error {
+	existing := lists.Map(there, nameOf)
 	hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
 	if near := expression.Suggest(column, existing); near != "" {
 		hint = `did you mean "` + near + `"?`
 	}
-	return tool.Errorf("%stable %q has no column %q: %s", place, w.Shown, column, hint)
+	return tool.Errorf("%stable %q has no column %q: %s", place, t.Shown, column, hint)
 }
 
 func nameOf(column Column) string { return column.Name }
 
 // placeOf is the first row that has a value for the column, as the head of a message; "" for none.
-func (w *TableWrite) placeOf(column string, valued bool) string {
-	for i, row := range w.Rows {
+func (s *rowSet) placeOf(column string, valued bool) string {
+	for i, row := range s.Rows {
 		if value, has := row[column]; has && (value != nil || !valued) {
-			return "row " + expression.Text(w.Number(i)) + ": "
+			return "row " + expression.Text(s.Number(i)) + ": "
 		}
 	}
 	return ""

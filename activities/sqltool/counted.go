@@ -17,23 +17,23 @@ import (
 // itself, and they are known. Of others, and of all once it has begun again, it keeps how many it has met, until the next claim.
 
 // IsCounted reports whether rows of the write are counted.
-func (w *TableWrite) IsCounted() bool { return w.firsts != nil }
+func (k *stateRows) IsCounted() bool { return k.firsts != nil }
 
 // count numbers equal rows, behind those that the call has met before.
-func (w *TableWrite) count(met map[string]int) {
-	if w.inOrder && len(met) == 0 { // no two are equal
+func (k *stateRows) count(met map[string]int) {
+	if k.inOrder && len(met) == 0 { // no two are equal
 		return
 	}
 	if met == nil {
 		met = map[string]int{}
 	}
-	w.counts, w.chunks = make([]int, len(w.firsts)), nil
-	for i, first := range w.firsts {
+	k.counts, k.chunks = make([]int, len(k.firsts)), nil
+	for i, first := range k.firsts {
 		own := met[string(first)] + 1
 		met[string(first)] = own
-		w.counts[i], w.known[i] = own, ordinal(first, own)
+		k.counts[i], k.known[i] = own, ordinal(first, own)
 	}
-	w.inOrder = false
+	k.inOrder = false
 }
 
 // ordinal is what is known of a row that is one of several equal ones.
@@ -48,8 +48,8 @@ func ordinal(first []byte, number int) []byte {
 }
 
 // metBefore reports whether others than the call may have written a row, so that what the call meets of it is counted.
-func (w *TableWrite) metBefore(first []byte) bool {
-	of := w.State.Rows
+func (k *stateRows) metBefore(first []byte) bool {
+	of := k.State.Rows
 	return of.Round > 0 || first[stateBytes] != withCursor || bytes.Compare(positionOf(first), of.KnownTo) <= 0
 }
 
@@ -57,29 +57,29 @@ func (w *TableWrite) metBefore(first []byte) bool {
 const countBytes = 4
 
 // metOf is where counts of a row begin that the round of the call has met. The largest comes first.
-func (w *TableWrite) metOf(first []byte) []byte {
-	key := ofState(w.State.Name, behindRows)
-	key = binary.BigEndian.AppendUint32(key, uint32(w.State.Rows.Round)) //nolint:gosec // there are few
+func (k *stateRows) metOf(first []byte) []byte {
+	key := ofState(k.State.Name, behindRows)
+	key = binary.BigEndian.AppendUint32(key, uint32(k.State.Rows.Round)) //nolint:gosec // there are few
 	return append(key, hashIn(first)...)
 }
 
 // Met are the counts that the write adds to known rows.
-func (w *TableWrite) Met() (keys [][]byte) {
-	if !w.IsCounted() {
+func (k *stateRows) Met() (keys [][]byte) {
+	if !k.IsCounted() {
 		return nil
 	}
 	last := map[string]int{}
-	for i, first := range w.firsts {
+	for i, first := range k.firsts {
 		count := 1
-		if w.counts != nil {
-			count = w.counts[i]
+		if k.counts != nil {
+			count = k.counts[i]
 		}
-		if count > 1 || w.metBefore(first) {
+		if count > 1 || k.metBefore(first) {
 			last[string(first)] = max(last[string(first)], count)
 		}
 	}
 	for first, count := range last {
-		keys = append(keys, binary.BigEndian.AppendUint32(w.metOf([]byte(first)), math.MaxUint32-uint32(count))) //nolint:gosec // a page has fewer rows
+		keys = append(keys, binary.BigEndian.AppendUint32(k.metOf([]byte(first)), math.MaxUint32-uint32(count))) //nolint:gosec // a page has fewer rows
 	}
 	return keys
 }
@@ -115,12 +115,12 @@ func distinct(rows [][]byte) [][]byte {
 }
 
 // met are the counts of rows that the round has met.
-func (w *TableWrite) met(ctx context.Context, tx StateTx) (met map[string]int, err error) {
+func (k *stateRows) met(ctx context.Context, tx StateTx) (met map[string]int, err error) {
 	d, met := tx.Dialect(), map[string]int{}
-	for some := range slices.Chunk(distinct(w.firsts), seenChunk) {
+	for some := range slices.Chunk(distinct(k.firsts), seenChunk) {
 		firsts := make(map[string][]byte, len(some))
 		keys := lists.Map(some, func(first []byte) []byte {
-			key := w.metOf(first)
+			key := k.metOf(first)
 			firsts[string(key)] = first
 			return key
 		})
@@ -144,7 +144,7 @@ func (w *TableWrite) met(ctx context.Context, tx StateTx) (met map[string]int, e
 }
 
 // findKnown finds those of some rows that the call has written, once: of more the count is kept.
-func (w *TableWrite) findKnown(ctx context.Context, tx StateTx, rows [][]byte, met map[string]int) error {
+func (k *stateRows) findKnown(ctx context.Context, tx StateTx, rows [][]byte, met map[string]int) error {
 	d, known := tx.Dialect(), map[string]bool{}
 	for some := range slices.Chunk(rows, seenChunk) {
 		err := tx.Query(ctx, "SELECT given.n FROM "+d.BytesList+" WHERE (SELECT true FROM "+SeenTable+" WHERE known = given.n)", []any{d.ListOf(some)},
@@ -157,7 +157,7 @@ func (w *TableWrite) findKnown(ctx context.Context, tx StateTx, rows [][]byte, m
 		if err != nil {
 			return err
 		}
-		lookup := newSeen(w.State, some)
+		lookup := newSeen(k.State, some)
 		err = tx.Query(ctx, BlocksStatement, []any{lookup.From, lookup.To}, func(scan func(...any) error) error {
 			var hashes []byte
 			err := scan(&hashes)

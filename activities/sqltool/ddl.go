@@ -7,25 +7,25 @@ import (
 )
 
 // createSchema is the statement that makes the schema of the table.
-func (w *TableWrite) createSchema() interpreter.DDL {
-	return interpreter.DDL{Kind: interpreter.CreateSchema, Statement: "CREATE SCHEMA IF NOT EXISTS " + quoteName(w.Table[len(w.Table)-2])}
+func (t *TableName) createSchema() interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.CreateSchema, Statement: "CREATE SCHEMA IF NOT EXISTS " + quoteName(t.Table[len(t.Table)-2])}
 }
 
 // createTable makes the table with columns, and constraints, that are written out.
-func (w *TableWrite) createTable(definitions string) interpreter.DDL {
-	return interpreter.DDL{Kind: interpreter.CreateTable, Statement: "CREATE TABLE IF NOT EXISTS " + w.QuotedTable() + " (" + definitions + ")"}
+func (t *TableName) createTable(definitions string) interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.CreateTable, Statement: "CREATE TABLE IF NOT EXISTS " + t.QuotedTable() + " (" + definitions + ")"}
 }
 
 // addColumn adds a column to the table; definition is its quoted name with what follows that in CREATE TABLE.
-func (w *TableWrite) addColumn(d *Dialect, definition string) interpreter.DDL {
-	return interpreter.DDL{Kind: interpreter.AddColumn, Statement: "ALTER TABLE " + w.QuotedTable() + " ADD COLUMN " + d.IfNotExists + definition}
+func (t *TableName) addColumn(d *Dialect, definition string) interpreter.DDL {
+	return interpreter.DDL{Kind: interpreter.AddColumn, Statement: "ALTER TABLE " + t.QuotedTable() + " ADD COLUMN " + d.IfNotExists + definition}
 }
 
 // widenColumn gives a column of the table another type, which loses nothing.
-func (w *TableWrite) widenColumn(d *Dialect, column, typed string) interpreter.DDL {
+func (t *TableName) widenColumn(d *Dialect, column, typed string) interpreter.DDL {
 	return interpreter.DDL{
 		Kind:      interpreter.WidenColumn,
-		Statement: "ALTER TABLE " + w.QuotedTable() + " ALTER COLUMN " + quoteName(column) + " " + d.Widen + " " + typed,
+		Statement: "ALTER TABLE " + t.QuotedTable() + " ALTER COLUMN " + quoteName(column) + " " + d.Widen + " " + typed,
 	}
 }
 
@@ -41,19 +41,19 @@ func (w *TableWrite) makeSchema(ctx context.Context, tx SchemaTx, table []Column
 	return err
 }
 
-// change runs statements one after the other. The one that fails stays in w.changing, for its message.
-func (w *TableWrite) change(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
+// change runs statements one after the other. The one that fails stays in c.changing, for its message.
+func (c *schemaChange) change(ctx context.Context, tx SchemaTx, statements []interpreter.DDL) error {
 	for i := range statements {
-		w.changing = &statements[i]
+		c.changing = &statements[i]
 		if _, err := tx.Exec(ctx, statements[i].Statement); err != nil {
 			return err
 		}
 	}
-	w.changing = nil
+	c.changing = nil
 	return nil
 }
 
 // MakesSchema reports whether the schema of the table is being made just now.
-func (w *TableWrite) MakesSchema() bool {
-	return w.changing != nil && w.changing.Kind == interpreter.CreateSchema
+func (c *schemaChange) MakesSchema() bool {
+	return c.changing != nil && c.changing.Kind == interpreter.CreateSchema
 }

@@ -63,7 +63,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 		sent, problem := reads.read(value)
 		switch {
 		case problem != "":
-			if w.discardsMisfits() {
+			if w.contract.discardsMisfits() {
 				marked = markRow(marked, i, len(w.Rows))
 			} else if err := w.misfit(d, i, column, value, problem); err != nil {
 				return err
@@ -119,8 +119,8 @@ func (w *TableWrite) changed(i int, column string, value any) map[string]any {
 }
 
 // discardsMisfits reports whether values that their column does not hold are left out.
-func (w *TableWrite) discardsMisfits() bool {
-	return w.contract.dataType == discardValue || w.contract.dataType == discardRow
+func (c contract) discardsMisfits() bool {
+	return c.dataType == discardValue || c.dataType == discardRow
 }
 
 // misfit deals with a value that its column does not hold as it is, where the contract does not leave it out: its row is refused
@@ -148,8 +148,8 @@ func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem
 func (w *TableWrite) isUnfit(i int) bool { return len(w.unfit) > 0 && w.unfit[w.Number(i)] != nil }
 
 // deletes reports whether a row deletes the one with its key.
-func (w *TableWrite) deletes(row map[string]any) bool {
-	return w.hardDelete != "" && expression.Truthy(row[w.hardDelete])
+func (r *mergeKey) deletes(row map[string]any) bool {
+	return r.hardDelete != "" && expression.Truthy(row[r.hardDelete])
 }
 
 // rejectUnfit writes the rows that were found to be unfit to the table of those that are refused, and gives the others.

@@ -42,7 +42,7 @@ func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, cla
 
 // MoveState moves the state without a write of rows.
 func (k StateTool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error {
-	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &TableWrite{State: &write}) })
+	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &TableWrite{stateRows: stateRows{State: &write}}) })
 }
 
 // States are those whose names have the prefix.

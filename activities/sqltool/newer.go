@@ -52,14 +52,14 @@ func newerNames(d *Dialect, table string) string {
 }
 
 // NewerNames is how the names begin of the tables for what is newer beside that of the write, and a text behind all of them.
-func (w *TableWrite) NewerNames(d *Dialect) (begin, behind string) {
-	begin = newerNames(d, w.Table[len(w.Table)-1])
+func (t *TableName) NewerNames(d *Dialect) (begin, behind string) {
+	begin = newerNames(d, t.Table[len(t.Table)-1])
 	return begin, strings.TrimSuffix(begin, "_") + "`"
 }
 
 // newerOf is the table for what is newer than what a call or loop has read.
 func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrite {
-	return &TableWrite{Table: append(slices.Clone(schema), newerNames(d, w.Table[len(w.Table)-1])+id), Shown: w.Shown, mode: modeOf(modeInsert)}
+	return &TableWrite{TableName: TableName{append(slices.Clone(schema), newerNames(d, w.Table[len(w.Table)-1])+id), w.Shown}, mode: modeOf(modeInsert)}
 }
 
 // newerKey are the columns by which rows are compared: those of the key, or else the one that bounds what is replaced. There
@@ -129,15 +129,15 @@ func (s *stage) beginReading(ctx context.Context) error {
 }
 
 // Begins reports whether the write has a call or loop known that begins to read.
-func (w *TableWrite) Begins() bool { return w.Staged() && w.staging.Do == interpreter.StagingBegin }
+func (s *staging) Begins() bool { return s.Staged() && s.Do == interpreter.StagingBegin }
 
 // StagingID is that of the call or loop of a write that is staged.
-func (w *TableWrite) StagingID() string { return w.staging.ID }
+func (s *staging) StagingID() string { return s.ID }
 
 // Alone reports whether nobody else may write to the table meanwhile, as far as that is known before: where a call or loop begins to read,
 // publishes, or writes rows that others may just have written.
-func (w *TableWrite) Alone() bool {
-	return w.Staged() && (w.Begins() || w.staging.Do == interpreter.StagingPublish || w.staging.deleteMissing)
+func (s *staging) Alone() bool {
+	return s.Staged() && (s.Begins() || s.Do == interpreter.StagingPublish || s.deleteMissing)
 }
 
 // BegunStatement finds out whether a call or loop has begun.
@@ -180,7 +180,7 @@ func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWri
 		if name := reader[len(reader)-1]; w.Staged() && strings.HasSuffix(name, "_"+w.staging.ID) {
 			continue
 		}
-		found = append(found, &TableWrite{Table: reader, Shown: w.Shown, mode: modeOf(modeInsert)})
+		found = append(found, &TableWrite{TableName: TableName{reader, w.Shown}, mode: modeOf(modeInsert)})
 	}
 	return found, nil
 }

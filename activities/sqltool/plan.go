@@ -25,8 +25,8 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	}
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
 	plan.ReplaceWhere, plan.MaxDelete = w.staging.plan()
-	if w.rejected.table != nil {
-		plan.Rejected = w.rejected.table.Shown
+	if w.rejection.table != nil {
+		plan.Rejected = w.rejection.table.Shown
 	}
 	if err := w.checkNames(tx.Dialect()); err != nil {
 		return plan, err

@@ -15,8 +15,8 @@ import (
 // mostRejected is how many rows a call may reject where max says nothing.
 const mostRejected = 100
 
-// rejected is where the rows of a write go that the database refuses.
-type rejected struct {
+// rejection is where the rows of a write go that the database refuses.
+type rejection struct {
 	table *TableWrite // nil where such a row fails the write
 	max   int
 	in    interpreter.ToolInput
@@ -43,23 +43,24 @@ func rejectedKeys() []playbook.Field {
 	}
 }
 
-func (w *TableWrite) readRejected(in interpreter.ToolInput) (err error) {
+// read reads rejected.
+func (r *rejection) read(in interpreter.ToolInput) (err error) {
 	fields, err := tool.MapField(in, "rejected")
 	if err != nil || fields == nil {
 		return err
 	}
-	if w.rejected.table, err = rejectedTarget(in, fields); err != nil {
+	if r.table, err = rejectedTarget(in, fields); err != nil {
 		return err
 	}
-	w.rejected.max = mostRejected
+	r.max = mostRejected
 	if most := fields["max"]; most != nil {
 		number, isNumber := most.(int)
 		if !isNumber || number < 0 {
 			return tool.ConfigErrorf("step %q: max of rejected must be a whole number, not %s", in.Step, expression.Text(most))
 		}
-		w.rejected.max = number
+		r.max = number
 	}
-	w.rejected.in = in
+	r.in = in
 	return nil
 }
 
@@ -94,10 +95,10 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 // inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
 // that are not refused without it.
 func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (int64, error), fit *TableWrite, err error) {
-	if w.rejected.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
+	if w.rejection.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
 		return tx.Insert, w, nil
 	}
-	if w.rejected.table != nil {
+	if w.rejection.table != nil {
 		if err := tx.Immediate(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -117,7 +118,7 @@ type rejecting struct {
 }
 
 // Rejects reports whether rows that the database refuses have a table of their own.
-func (w *TableWrite) Rejects() bool { return w.rejected.table != nil }
+func (r *rejection) Rejects() bool { return r.table != nil }
 
 // Finding is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
 func (w *TableWrite) Finding() *TableWrite {
@@ -149,7 +150,7 @@ func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, e
 	switch {
 	case err == nil:
 		return written, nil
-	case refusal == nil, w.rejected.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
+	case refusal == nil, w.rejection.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
 		return 0, err
 	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
 		return 0, &RefusedRowError{w.Number(0), err}
@@ -201,7 +202,7 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	if err != nil {
 		return err
 	}
-	in, table := w.rejected.in, w.rejected.table.QuotedTable()
+	in, table := w.rejection.in, w.rejection.table.QuotedTable()
 	var index any
 	if in.Index != nil {
 		index = indexOf(in)
@@ -214,13 +215,13 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 	r.write.leftOut.RejectedRows++
 	r.write.refused = append(r.write.refused, w.Number(0))
-	if r.inTable += added; r.inTable <= int64(w.rejected.max) {
+	if r.inTable += added; r.inTable <= int64(w.rejection.max) {
 		return nil
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
 		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; row %d: %s",
-			w.rejected.max, w.Number(0), why.Reason),
+			w.rejection.max, w.Number(0), why.Reason),
 	}
 }
 
@@ -230,7 +231,7 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 		return nil
 	}
 	r.made = true
-	table := w.rejected.table
+	table := w.rejection.table
 	columns, err := r.tx.Columns(ctx, table)
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table
 		return err
 	}
-	in := w.rejected.in
+	in := w.rejection.in
 	return r.tx.Query(ctx, "SELECT count(*) FROM "+table.QuotedTable()+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
 		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&r.inTable) })
 }

@@ -34,7 +34,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 		return err
 	}
 	w.known = make([][]byte, len(pages))
-	keep := w.keepsRows(len(pages))
+	keep := w.keepsRows(w.Shown, len(pages))
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
 	for i, row := range w.State.Rows.Distinguish(pages, func(i int) any { return w.Rows[i] }) {
 		w.known[i] = keep(row)
@@ -67,15 +67,15 @@ func (w *TableWrite) pairedWith(pages []any) (rows []any, paired bool) {
 }
 
 // knownTo is the end of the write's rows that have a cursor; nil where none has.
-func (w *TableWrite) knownTo() (end []byte) {
-	for _, row := range slices.Backward(w.known) {
+func (k *stateRows) knownTo() (end []byte) {
+	for _, row := range slices.Backward(k.known) {
 		if row[stateBytes] != withCursor {
 			continue
 		}
 		if position := positionOf(row); bytes.Compare(position, end) > 0 {
 			end = position
 		}
-		if w.inOrder && ordersKnownRows(w.State.Rows.Type) {
+		if k.inOrder && ordersKnownRows(k.State.Rows.Type) {
 			break
 		}
 	}
@@ -144,10 +144,10 @@ func belowRows(name string, position []byte) []byte {
 	return append(ofState(name, withCursor), position...)
 }
 
-// keepsRows makes count rows what is kept of them. A row is distinguished from the same row of another table: a
+// keepsRows gives the function that makes of each of count rows what the state keeps of it. A row is distinguished from the same row of another table: a
 // call may write to several of the database that keeps its state.
-func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
-	table, without, with := expression.Sum(cmp.Or(w.State.Rows.KnownAs, w.Shown)), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
+func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow) []byte {
+	table, without, with := expression.Sum(cmp.Or(k.State.Rows.KnownAs, shown)), ofState(k.State.Name, withoutCursor), ofState(k.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
 	return func(row incremental.KnownRow) []byte {
@@ -169,11 +169,11 @@ func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
 }
 
 // Number is the number of a row among those that were to be written, from 1.
-func (w *TableWrite) Number(i int) int {
-	if w.numbers == nil {
+func (s *rowSet) Number(i int) int {
+	if s.numbers == nil {
 		return i + 1
 	}
-	return w.numbers[i]
+	return s.numbers[i]
 }
 
 // Unseen is the write without rows that are known.
@@ -211,25 +211,25 @@ type RowLookup struct {
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
-func (w *TableWrite) Seen() (chunks []RowLookup) {
-	if w.State == nil || w.State.Rows == nil || w.upsert {
+func (k *stateRows) Seen() (chunks []RowLookup) {
+	if k.State == nil || k.State.Rows == nil || k.unneeded {
 		return nil
 	}
-	if w.chunks != nil {
-		return w.chunks
+	if k.chunks != nil {
+		return k.chunks
 	}
-	sorted := w.known
-	if !w.inOrder { // in the order of the index many rows are much quicker to add
-		sorted = slices.SortedFunc(slices.Values(w.known), bytes.Compare)
+	sorted := k.known
+	if !k.inOrder { // in the order of the index many rows are much quicker to add
+		sorted = slices.SortedFunc(slices.Values(k.known), bytes.Compare)
 	}
 	for rows := sorted; ; {
 		used := min(len(rows), seenChunk)
-		chunk := newSeen(w.State, rows[:used])
-		if w.State.Rows.Ordered && len(sorted) <= seenChunk {
-			chunk.makeBlock(w.State.Rows)
+		chunk := newSeen(k.State, rows[:used])
+		if k.State.Rows.Ordered && len(sorted) <= seenChunk {
+			chunk.makeBlock(k.State.Rows)
 		}
 		rows = rows[used:]
-		chunk.Sweep = len(rows) == 0 && w.State.Rows.Sweep
+		chunk.Sweep = len(rows) == 0 && k.State.Rows.Sweep
 		chunks = append(chunks, chunk)
 		if len(rows) == 0 {
 			return chunks
@@ -394,7 +394,7 @@ func Target(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &TableWrite{Shown: shown, target: in.Table()}
+	w := &TableWrite{TableName: TableName{Shown: shown}, target: in.Table()}
 	if w.Table, err = splitName(shown); err != nil {
 		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}

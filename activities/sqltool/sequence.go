@@ -47,9 +47,9 @@ func (d *Dialect) ordersAsCursors(kind ColumnKind, column Column) bool {
 }
 
 // onlyNumbers reports whether all rows that have a value for the column have a number.
-func (w *TableWrite) onlyNumbers(column string) bool {
+func (s *rowSet) onlyNumbers(column string) bool {
 	found := false
-	for _, row := range w.Rows {
+	for _, row := range s.Rows {
 		switch row[column].(type) {
 		case nil:
 		case int, float64, json.Number:
@@ -63,26 +63,26 @@ func (w *TableWrite) onlyNumbers(column string) bool {
 
 // NotOlder is the condition that the row given is not older than the one that is there, both
 // by their names in SQL. A row without a value is older than any that has one.
-func (w *TableWrite) NotOlder(given, there string) string {
-	if w.sequence == "" {
+func (r *mergeKey) NotOlder(given, there string) string {
+	if r.sequence == "" {
 		return "true"
 	}
-	given, there = given+"."+quoteName(w.sequence), there+"."+quoteName(w.sequence)
+	given, there = given+"."+quoteName(r.sequence), there+"."+quoteName(r.sequence)
 	condition := given + " >= " + there
-	if !w.order.byColumn {
-		condition = w.order.notOlder(given, there, w.order.as)
+	if !r.order.byColumn {
+		condition = r.order.notOlder(given, there, r.order.as)
 	}
 	return "(" + there + " IS NULL OR " + condition + ")"
 }
 
 // keyOf is the same only for rows whose keys the database holds for equal. It may hold others for equal too.
-func (w *TableWrite) keyOf(row map[string]any) string {
-	if len(w.Key) == 1 {
-		return w.keyForms[0](row[w.Key[0]])
+func (r *mergeKey) keyOf(row map[string]any) string {
+	if len(r.Key) == 1 {
+		return r.forms[0](row[r.Key[0]])
 	}
-	parts := make([]any, len(w.Key))
-	for at, column := range w.Key {
-		parts[at] = w.keyForms[at](row[column])
+	parts := make([]any, len(r.Key))
+	for at, column := range r.Key {
+		parts[at] = r.forms[at](row[column])
 	}
 	return expression.Text(parts)
 }
@@ -199,10 +199,10 @@ func saysNo(mark any) bool {
 }
 
 // DeleteColumns are the columns by which rows are deleted.
-func (w *TableWrite) DeleteColumns() []string {
-	columns := w.Key
-	if w.sequence != "" {
-		columns = appendNew(columns, w.sequence)
+func (r *mergeKey) DeleteColumns() []string {
+	columns := r.Key
+	if r.sequence != "" {
+		columns = appendNew(columns, r.sequence)
 	}
 	return columns
 }

@@ -93,7 +93,7 @@ func (b *bounds) limits() []limit {
 }
 
 // Staged reports whether what is written is published with the rest of its call or loop.
-func (w *TableWrite) Staged() bool { return w.staging.Staging != nil }
+func (s *staging) Staged() bool { return s.Staging != nil }
 
 // part is that of the write; a call without a loop has one.
 func (s *staging) part() int64 {
@@ -243,7 +243,7 @@ func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 }
 
 // readWhere reads replace_where.
-func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
+func (s *staging) readWhere(in interpreter.ToolInput) error {
 	fields, err := tool.MapField(in, "replace_where")
 	if err != nil || fields == nil {
 		return err
@@ -267,7 +267,7 @@ func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
 	case where.equals != nil && len(limits) > 1:
 		return tool.ConfigErrorf("step %q: replace_where has equals together with from or to; use one of the two", in.Step)
 	}
-	w.staging.where = where
+	s.where = where
 	return nil
 }
 
@@ -590,7 +590,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	columns := s.keyColumns()
 	keys := s.write.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
 	keys.tableColumns = settled.tableColumns
-	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejected = columns, nil, nil, nil, rejected{}
+	keys.Columns, keys.numbers, keys.known, keys.chunks, keys.rejection = columns, nil, nil, nil, rejection{}
 	keys.lenient, keys.uniform, keys.Deletes, keys.State = true, true, nil, nil
 	rows, readers := make([]map[string]any, 0, len(read)), settled.readers(s.tx.Dialect(), columns)
 	for _, row := range read {

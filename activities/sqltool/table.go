@@ -15,60 +15,83 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TableWrite is what a call in table mode requests.
+// TableWrite is what a call in table mode requests. Its parts own their fields; a copy of the write copies them.
 type TableWrite struct {
-	Table []string // schema and name, or the name
-	Shown string   // the table as the author wrote it
+	TableName
 	mode
-	Key     []string
-	Columns []string // the union of all rows' keys, sorted
-	Rows    []map[string]any
-	Deletes []map[string]any // whose keys are deleted, once the write is settled
+	mergeKey
+	rowSet
+	stateRows
 	tool.LedgerRecord
-	// State is what the write does to a state, nil for nothing.
-	State *incremental.StateWrite
-
-	uniform bool        // each row has all columns
-	given   int         // how many rows it had at first
-	known   [][]byte    // each row, where rows are distinguished
-	firsts  [][]byte    // each row as the first of those that equal it, where rows are counted
-	counts  []int       // and its place among them, from 1; nil where all are the first
-	inOrder bool        // these are sorted
-	chunks  []RowLookup // what Seen gives, where that is known
-	numbers []int       // of each row, where rows are left out
-
-	// keyForms make the values of the key's columns texts, see keyOf.
-	keyForms []func(any) string
+	schemaChange
+	tableColumns // once the write is settled
+	rejection
+	staging
+	Deletes     []map[string]any // whose keys are deleted, once the write is settled
+	deletesFrom []int            // the numbers of Deletes, as numbers of rows
+	given       int              // how many rows it had at first
 	// repeats says that several rows have one key, by the database's equality.
 	repeats bool
 	// counted says that its rows of the table are those of a turn before.
-	counted     bool
-	deletesFrom []int // the numbers of Deletes, as numbers
-
-	sequence   string // column of sequence_by, "" for none
-	order      sequenceOrder
-	cursor     *incremental.CursorField // that of the step, nil for none
-	hardDelete string                   // column of hard_delete, "" for none
-
-	planned  bool // nothing is written, and its rows are not known
+	counted  bool
+	cursor   *incremental.CursorField // that of the step, nil for none
+	planned  bool                     // nothing is written, and its rows are not known
 	contract contract
 	types    map[string]string     // declared types by columns
-	changes  []interpreter.DDL     // what changes the table, once the write is settled
-	changing *interpreter.DDL      // what changes the table just now, nil for nothing
 	leftOut  interpreter.RowCounts // what is not written
 	target   interpreter.TableRows // the table as figures name it
-	rejected rejected
-	// unfit are the rows, by their numbers, that are refused for a value that would become another one, and served what rows were before
-	// their values were changed for their columns.
-	unfit   map[int]*RowRefusal
+	// unfit are the rows, by their numbers, that are refused for a value that would become another one.
+	unfit map[int]*RowRefusal
+	// served are the rows, by their numbers, as they were before their values were changed for their columns.
 	served  map[int]map[string]any
 	refused []int // numbers of the rows that were rejected
-	staging staging
-	// tableColumns are those of the table, once the write is settled.
-	tableColumns []Column
 	// lenient leaves out rows that the database refuses. finding finds the first of them.
 	lenient, finding bool
 }
+
+// TableName names a table.
+type TableName struct {
+	Table []string // schema and name, or the name
+	Shown string   // as the author wrote it
+}
+
+// rowSet is the rows of a write.
+type rowSet struct {
+	Columns []string // the union of all rows' keys, sorted
+	Rows    []map[string]any
+	uniform bool  // each row has all columns
+	numbers []int // of each row among those of the call, nil where none was left out
+}
+
+// mergeKey is how a write finds the row of the table that one of its rows replaces or deletes, and which of the two is newer.
+type mergeKey struct {
+	Key        []string
+	forms      []func(any) string // make the values of the key's columns texts, see keyOf
+	sequence   string             // column of sequence_by, "" for none
+	order      sequenceOrder
+	hardDelete string // column of hard_delete, "" for none
+}
+
+// stateRows is how a write recognizes rows that a state knows.
+type stateRows struct {
+	// State is what the write does to a state, nil for nothing.
+	State    *incremental.StateWrite
+	unneeded bool        // rows are written again without harm, so none is looked up
+	known    [][]byte    // each row, where rows are distinguished
+	firsts   [][]byte    // each row as the first of those that equal it, where rows are counted
+	counts   []int       // and its place among them, from 1; nil where all are the first
+	inOrder  bool        // these are sorted
+	chunks   []RowLookup // what Seen gives, where that is known
+}
+
+// schemaChange is what changes the table of a write.
+type schemaChange struct {
+	changes  []interpreter.DDL // once the write is settled
+	changing *interpreter.DDL  // the statement that runs just now, nil for none
+}
+
+// tableColumns are the columns of the table of a write.
+type tableColumns []Column
 
 // TableFields are the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
@@ -213,7 +236,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return nil, err
 	}
 	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.rejection.read} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
@@ -237,6 +260,7 @@ func (w *TableWrite) readMode(in interpreter.ToolInput) error {
 		return err
 	}
 	w.mode = modeOf(name)
+	w.unneeded = w.upsert
 	if !w.upsert {
 		w.Operation = in.OperationKey
 	}
@@ -343,7 +367,7 @@ func Affected(rows int64) Written { return Written{affected: rows} }
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
-	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.rejected.table == nil && !w.lenient && w.staging.where == nil
+	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.rejection.table == nil && !w.lenient && w.staging.where == nil
 }
 
 // Result is the result of a write.
@@ -363,7 +387,7 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 // withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written Written) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
-	if w.rejected.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
+	if w.rejection.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
 	}
@@ -427,6 +451,6 @@ func QuoteLiteral(text string) string {
 }
 
 // QuotedTable is the table as SQL has it.
-func (w *TableWrite) QuotedTable() string {
-	return strings.Join(lists.Map(w.Table, quoteName), ".")
+func (t *TableName) QuotedTable() string {
+	return strings.Join(lists.Map(t.Table, quoteName), ".")
 }

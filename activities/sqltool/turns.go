@@ -12,8 +12,8 @@ import (
 // touch a row of the table twice, so such rows are written in turns.
 
 // isOlder reports whether a row is older than another one with its key.
-func (w *TableWrite) isOlder(row, than map[string]any) bool {
-	return w.sequence != "" && w.order.compare(row[w.sequence], than[w.sequence]) < 0
+func (r *mergeKey) isOlder(row, than map[string]any) bool {
+	return r.sequence != "" && r.order.compare(row[r.sequence], than[r.sequence]) < 0
 }
 
 // covers reports whether a row has all that another one has. One that lacks sequence_by is as one with nil.
@@ -187,21 +187,21 @@ func (w *TableWrite) InRuns() []*TableWrite {
 }
 
 // sameColumns reports whether two rows have the same columns.
-func (w *TableWrite) sameColumns(a, b int) bool {
-	return !slices.ContainsFunc(w.Columns, func(column string) bool {
-		_, has := w.Rows[a][column]
-		_, had := w.Rows[b][column]
+func (s *rowSet) sameColumns(a, b int) bool {
+	return !slices.ContainsFunc(s.Columns, func(column string) bool {
+		_, has := s.Rows[a][column]
+		_, had := s.Rows[b][column]
 		return has != had
 	})
 }
 
 // Lacking are the columns that some of the rows lack.
-func (w *TableWrite) Lacking() (columns []string) {
-	if w.uniform {
+func (s *rowSet) Lacking() (columns []string) {
+	if s.uniform {
 		return nil
 	}
-	for _, column := range w.Columns {
-		if slices.ContainsFunc(w.Rows, func(row map[string]any) bool {
+	for _, column := range s.Columns {
+		if slices.ContainsFunc(s.Rows, func(row map[string]any) bool {
 			_, has := row[column]
 			return !has
 		}) {
@@ -212,8 +212,8 @@ func (w *TableWrite) Lacking() (columns []string) {
 }
 
 // Needs reports whether a new row needs a value for a column.
-func (w *TableWrite) Needs(column string) bool {
-	return slices.ContainsFunc(w.tableColumns, func(c Column) bool { return c.Required && c.Name == column })
+func (c tableColumns) Needs(column string) bool {
+	return slices.ContainsFunc(c, func(one Column) bool { return one.Required && one.Name == column })
 }
 
 // Absent are the columns that no row has and a new one needs. A row that is there has them.

@@ -127,8 +127,8 @@ func (w *TableWrite) kindOfCursor(column string) ColumnKind {
 var finerThanMicroseconds = regexp.MustCompile(`[.,]\d{6}0*[1-9]`)
 
 // hasLongNumber reports whether the column has a number that neither 64 bits nor a float64 hold.
-func (w *TableWrite) hasLongNumber(column string) bool {
-	return slices.ContainsFunc(w.Rows, func(row map[string]any) bool {
+func (s *rowSet) hasLongNumber(column string) bool {
+	return slices.ContainsFunc(s.Rows, func(row map[string]any) bool {
 		_, isLong := row[column].(json.Number)
 		return isLong && expression.IsRounded(row[column])
 	})
