@@ -176,6 +176,11 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `"level":"INFO","msg":"python printed","step":"compute","visit":1,"page":1,"attempt":1,`+
 		`"operation_key":"[0-9a-f]+","run":"`+queue+`","workflow":"`+queue+`","output":"one\\ntwo\\n"`, string(logged))
+	require.Equal(t, []string{
+		`run started: writes`,
+		`step ended: writes compute completed 1 rows.jsonl`,
+		`run ended: writes  completed 1 rows.jsonl`,
+	}, endsLogged(t, logged))
 
 	response, err := http.Get(metrics)
 	require.NoError(t, err)
@@ -191,6 +196,25 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	case <-time.After(testenv.Within(30 * time.Second)):
 		t.Fatal("the worker does not stop")
 	}
+}
+
+// endsLogged are the lines of a log that say that a run or a step began or ended.
+func endsLogged(t *testing.T, log []byte) (ends []string) {
+	t.Helper()
+	for line := range bytes.Lines(log) {
+		var said struct {
+			Msg, Playbook, Step, Status, Run, Tables string
+			Written                                  int `json:"rows_written"`
+		}
+		require.NoError(t, json.Unmarshal(line, &said))
+		switch {
+		case said.Msg == "run started":
+			ends = append(ends, said.Msg+": "+said.Playbook)
+		case strings.HasSuffix(said.Msg, " ended"):
+			ends = append(ends, fmt.Sprintf("%s: %s %s %s %d %s", said.Msg, said.Playbook, said.Step, said.Status, said.Written, said.Tables))
+		}
+	}
+	return ends
 }
 
 // TestSpeaksJSON: with --log-format json all that a worker says is JSON: that it polls, and why it ends.

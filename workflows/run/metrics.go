@@ -26,6 +26,7 @@ func (f *frame) countStep(ctx workflow.Context, record *protocol.StepRecord) {
 	gate.MetricsOf(ctx).Add(meter.Steps, 1, f.Run.Playbook, record.Step, string(record.Status))
 	gate.MetricsOf(ctx).Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), f.Run.Playbook, record.Step, string(record.Status))
 	f.countRows(ctx, record)
+	f.logStep(ctx, record)
 	gate.Emit(ctx, meter.Span{
 		Kind: meter.SpanStep, Playbook: f.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
@@ -75,6 +76,7 @@ func (f *frame) countRun(ctx workflow.Context, result *protocol.Result) {
 	started, now := f.startedAt(), workflow.Now(ctx)
 	gate.MetricsOf(ctx).Add(meter.Runs, 1, f.Run.Playbook, string(result.Status))
 	gate.MetricsOf(ctx).Observe(meter.RunTime, now.Sub(started), f.Run.Playbook, string(result.Status))
+	f.logRun(ctx, result, now.Sub(started))
 	gate.Emit(ctx, meter.Span{
 		Kind: meter.SpanRun, Playbook: f.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
 	})

@@ -28,6 +28,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	if err := errors.Join(r.steering.serveUpdates(ctx), workflow.SetQueryHandler(ctx, protocol.ProgressQuery, r.status.progress)); err != nil {
 		return nil, err
 	}
+	isNew := input.State == nil
 	book, err := enter(ctx, &input)
 	if err != nil {
 		controls.RefuseUpdates(ctx, err)
@@ -35,6 +36,9 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	}
 	ctx = gate.WithOutbox(ctx, input.State.Limits)
 	r.begin(ctx, book, input)
+	if isNew {
+		r.logBegin(ctx)
+	}
 	controls.ListenToParent(ctx)
 	controls.ListenForTurns(ctx)
 	controls.ListenForReports(ctx, r.status.describe)
