@@ -166,7 +166,7 @@ func (c *Call) afterFailure(d decided) {
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		d.Why += "; " + c.state.Last.Error.Message
 		// An ignored failure of a request for a further page is the end of the pages.
-		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil
+		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil && !c.state.Watermark.InSlices()
 		result := c.read().results().success(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {

@@ -170,6 +170,10 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		return
 	}
 	c.state.Watermark = claimed
+	if claimed.Slice != nil && claimed.Slice.Empty() {
+		c.endsEmpty(now)
+		return
+	}
 	c.begin(now)
 }
 

@@ -13,7 +13,7 @@ import (
 
 // policyScope holds the names of when and then for the last outcome.
 func (r reader) policyScope() *interpreter.Scope {
-	scope, last, page := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)
+	scope, last, page := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
 	names := map[string]any{
 		"error":              last.Error.Value(),
 		"this":               r.state.envelope(),

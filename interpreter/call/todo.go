@@ -30,6 +30,8 @@ type PendingAttempt struct {
 	// Request is the one of the next page, while the sink of the page before is to
 	// be written; then it becomes that of the state.
 	Request *request.Request `json:"request,omitempty"`
+	// Slice is the one that the request begins, nil for the one at hand.
+	Slice *incremental.Slice `json:"slice,omitempty"`
 }
 
 // pendingSink is a sink that has to run. Kept with State.
@@ -113,6 +115,9 @@ func (s *State) behindPage() {
 	case last.Attempt != nil && last.Attempt.Request != nil:
 		s.Requests.Use(*last.Attempt.Request)
 		s.RequestAttempts, s.Lost = 0, 0
+		if slice := last.Attempt.Slice; slice != nil {
+			s.Watermark = s.Watermark.In(slice)
+		}
 		s.replaceLast(Todo{Attempt: &PendingAttempt{}})
 	case last.End != nil && last.End.Failed() && s.Last.Error == nil:
 		s.Last.Error = last.End.Error

@@ -121,6 +121,12 @@ func (a amount) from(t time.Time, zone *time.Location) time.Time {
 	return t.Add(a.clock)
 }
 
+// AddAmount is a time behind another by an amount such as 30d or 1mo, as add_time adds it in UTC.
+func AddAmount(t time.Time, text string) (time.Time, error) {
+	a, err := readAmount(text)
+	return a.from(t, time.UTC), err
+}
+
 func amountProblem(text string) error {
 	_, err := readAmount(text)
 	return err

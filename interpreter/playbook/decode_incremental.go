@@ -27,6 +27,10 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		asPart[Incremental](WordText)),
 	accept(key{name: "lag", doc: "how far before the watermark each run starts reading: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
+	accept(key{name: "step", doc: "reads in slices of this length, each with its pages, from `incremental.from` to `incremental.to`: an amount of `add_time` such as `30d` or `1mo`"},
+		asPart[Incremental](WordText)),
+	accept(key{name: "until", doc: "with `step`, where the last slice ends, exclusive; default now"},
+		asTextValue(func(i *Incremental, n *Node) { i.Until = n })),
 	accept(key{name: "range_start", doc: "`closed` (default): the source returns rows at or after the value; `open`: only rows after it"},
 		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed")),
 	accept(key{name: "row_order", doc: "`none` (default), or `asc`: rows arrive in cursor order, so the watermark moves page by page"},
@@ -57,7 +61,7 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		d.Errorf(f.words["token"], CodeConflict,
 			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
 	default:
-		for _, word := range []string{"type", "format", "lag", "range_start", "row_order", "on_missing"} {
+		for _, word := range []string{"type", "format", "lag", "step", "until", "range_start", "row_order", "on_missing"} {
 			if f.get(word) != nil {
 				d.Errorf(f.words[word], CodeConflict, "%q applies to cursors in rows; a token is not in rows and is not compared; remove it", word)
 			}
@@ -70,6 +74,7 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 	if i.Type != incremental.Token {
 		i.lag(d, f.get("lag"))
 	}
+	i.step(d, f)
 	if i.State != nil && i.State.Template == nil {
 		readStateName(d, i.State)
 	}
@@ -187,6 +192,31 @@ func (i *Incremental) lag(d *decoder, n *yaml.Node) {
 	case incremental.Text, incremental.Token:
 		d.Errorf(i.Words["lag"], CodeConflict, "lag does not apply to cursors of type text; remove it, or write type: time, date or integer")
 	}
+}
+
+// step reads the length of slices.
+func (i *Incremental) step(d *decoder, f *fields) {
+	const what = "incremental.step"
+	n := f.get("step")
+	switch {
+	case n == nil && i.Until != nil && i.Type != incremental.Token:
+		d.Errorf(i.Words["until"], CodeConflict, "until is the end of the last slice; write step beside it, such as step: 30d, or remove it")
+		return
+	case n == nil || i.Type == incremental.Token || i.Type == "":
+		return
+	case i.Type != incremental.Time && i.Type != incremental.Date:
+		d.Errorf(i.Words["step"], CodeConflict, "step makes slices of time, and cursors of type %s are no times; remove it", i.Type)
+		return
+	}
+	text, ok := d.text(n, what)
+	if !ok {
+		return
+	}
+	if err := i.Form().CheckStep(text); err != nil {
+		d.Errorf(position(n), CodeWrongValue, "%s: %s", what, err)
+		return
+	}
+	i.Step = text
 }
 
 // readDays reads a number of days, or a duration that is one.

@@ -137,6 +137,8 @@ var foreignWords = []ForeignWord{
 	{Words: "datetimeformat cursordatetimeformats timeformat dateformat layout", level: levelState, word: "format"},
 	{Words: "cursordatatype cursortype datatype dtype", level: levelState, Write: `write "type": time, date, integer or text`},
 	{Words: "oncursorvaluemissing missing onnull nulls", level: levelState, word: "on_missing"},
+	{Words: "enddate enddatetime endvalue end to stopdate untildate", level: levelState, word: "until"},
+	{Words: "cursorgranularity slice slicesize windowsize chunk", level: levelState, word: "step"},
 	{Words: "roworder order sort sorted sortorder issorted", level: levelState, Write: `write "row_order", such as row_order: asc`},
 	{Words: "startrangeclosed inclusive rangetype closed", level: levelState, Write: `write "range_start": closed or open`},
 	{Words: "lastvaluefunc lastvaluefunction comparator", level: levelState, Write: `the watermark is always the largest cursor; remove it`},

@@ -3,6 +3,7 @@ package playbook
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
@@ -250,8 +251,10 @@ type Incremental struct {
 	Type            incremental.CursorType
 	Format          string // that of Form, "" for the type's own
 	Lag             incremental.Lag
-	OpenStart       bool // range_start: open
-	Ascending       bool // row_order: asc
+	Step            string // of slices, an amount of add_time; "" for none
+	Until           *Node  // end of the last slice; nil is now
+	OpenStart       bool   // range_start: open
+	Ascending       bool   // row_order: asc
 	OnMissing       OnMissing
 	Key             []string // nil: the sink's
 	State           *Node    // nil: the default name
@@ -300,6 +303,27 @@ func (i *Incremental) InitialIn(scope expression.Scope, b *expression.Budget) (i
 		return incremental.Cursor{}, &EvalError{Pos: i.InitialTemplate.Pos, Message: "incremental.initial_value: " + err.Error()}
 	}
 	return initial, nil
+}
+
+// Slice is the first of a call that reads from a cursor; nil where the step reads all at once. The error is an *EvalError.
+func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *expression.Budget, now time.Time) (*incremental.Slice, error) {
+	if i.Step == "" {
+		return nil, nil
+	}
+	at, until := i.Values.Place("step", i.Pos), any(now.UTC().Format(time.RFC3339Nano))
+	if i.Until != nil {
+		at = i.Until.Pos
+		rendered, err := i.Until.Render(scope, b)
+		if err != nil {
+			return nil, err
+		}
+		until = rendered
+	}
+	first, err := i.Form().FirstSlice(from, i.Step, until)
+	if err != nil {
+		return nil, &EvalError{Pos: at, Message: err.Error()}
+	}
+	return first, nil
 }
 
 // InitialShown is Initial for people: a template as its author wrote it.

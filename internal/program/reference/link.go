@@ -175,7 +175,7 @@ var families = [][]string{
 	{"loop.mode", "loop.max_concurrency", "loop.batch", "step.rate_limit"},
 	{"loop.failure_budget", "loop.thresholds", "loop.dead_letter", "strict"},
 	{"incremental.cursor_path", "incremental.token", "incremental.initial_value", "incremental.type", "incremental.format"},
-	{"incremental.lag", "incremental.range_start", "incremental.row_order", "incremental.key"},
+	{"incremental.lag", "incremental.range_start", "incremental.row_order", "incremental.key", "incremental.step", "incremental.until"},
 	{"state", "incremental.state", "incremental.on_conflict"},
 	{"policies", "retry.use"},
 	{"workbook", "workbook.name"},

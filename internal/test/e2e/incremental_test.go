@@ -51,7 +51,8 @@ func newChanging(t *testing.T, rows ...map[string]any) *changing {
 		}
 		var found []map[string]any
 		for _, row := range c.rows {
-			if row["at"].(string) >= query.Get("since") {
+			before := query.Get("before")
+			if row["at"].(string) >= query.Get("since") && (before == "" || row["at"].(string) < before) {
 				found = append(found, row)
 			}
 		}
@@ -185,6 +186,39 @@ func TestLagIsWidened(t *testing.T) {
 	require.Equal(t, []string{"2026-01-01", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-03T18:00:00Z"}, api.since)
 	require.Contains(t, run("key: [id, at], lag: 36h", interpreter.Failed).Error.Message, "identifies rows by key id, and the step by key id, at")
 	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(keptIDs(w, db)))
+}
+
+// TestSlices: a call reads slice by slice, each with its pages; one that fails has read the slices before, and the next run
+// continues behind them. Rows that a source writes into a slice twice arrive once.
+func TestSlices(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{"row_order: none", "row_order: asc"} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			w, db := newKeptWorld(t)
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"),
+				change(4, "2026-01-21"), change(5, "2026-01-22"), change(6, "2026-01-23"), change(7, "2026-01-31"))
+			source := strings.NewReplacer(
+				`{since: "{{ incremental.value }}"}`, `{since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, "type: time", "type: date",
+			).Replace(pagesInto("tool: postgres, auth: pg, table: orders, key: id", `step: 10d, until: "2026-02-05", `+words))
+			slices := 0
+			api.request = func(page string) bool {
+				if page == "" {
+					slices++
+				}
+				return slices < 4
+			}
+			failed := w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Failed)
+			require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
+			require.Equal(t, "2026-01-23", failed.Steps[0].Incremental.Watermark.Data)
+			require.Equal(t, []string{"2026-01-01", "2026-01-11", "2026-01-21"}, api.since)
+			api.request = nil
+			api.add(change(8, "2026-01-31"), change(9, "2026-02-05"))
+			w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
+			require.Equal(t, "1 2 3 4 5 6 7 8", keptIDs(w, db))
+			require.Equal(t, []string{"2026-01-23", "2026-02-02"}, api.since[3:])
+		})
+	}
 }
 
 // TestCursorsInAFormat: the source is asked in the form in which its rows have their cursors, also by a state that was kept in

@@ -24,6 +24,9 @@ type Pages struct {
 // Restarted are those of a call that begins again.
 func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
+// Slice has the next page be the first of a slice: it is compared with none before.
+func (p *Pages) Slice() { p.PagedBy, p.LastPage = nil, "" }
+
 // Match notes policies that matched a success.
 func (p *Pages) Match(numbers ...int) {
 	p.Matched = lists.Add(p.Matched, numbers...)

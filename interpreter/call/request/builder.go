@@ -71,6 +71,18 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, e
 	return append(prepared.Notes(), rendered.Notes()...), nil
 }
 
+// Anew renders the first request once more, for another moment. It is not the one at hand yet; repeats says that the call has made
+// it before.
+func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
+	first := r.Restarted()
+	if notes, err = b.First(&first, m, now); err != nil {
+		return Request{}, false, nil, err
+	}
+	repeats = r.Seen.has(first.Seen)
+	r.Seen = append(r.Seen, first.Seen...)
+	return first.Request, repeats, notes, nil
+}
+
 // Next renders the request of the next page, as the policy that pages says. scope is that of
 // its then. The request is not the one at hand yet; repeats says that it was made before, where the
 // policy does not allow that.

@@ -20,6 +20,7 @@ type keyCache struct {
 	key            string
 
 	attempt int
+	from    any // where the slice begins, nil without one
 	names   map[string]any
 }
 
@@ -65,8 +66,9 @@ func (b *Builder) AttemptKey(m Moment) string {
 // with the same ones.
 func (b *Builder) keys(m Moment) map[string]any {
 	operation, attempt := b.OperationKey(m), m.Attempts+1
-	if sent := &b.cached; sent.names == nil || sent.attempt != attempt {
-		sent.attempt = attempt
+	from := m.Incremental["from"] // of the slice, a text or a number
+	if sent := &b.cached; sent.names == nil || sent.attempt != attempt || sent.from != from {
+		sent.attempt, sent.from = attempt, from
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": b.AttemptKey(m)}
 		if b.Traits(m.StartedAt).Awaits {
 			sent.names[playbook.CallbackWord] = callback(operation)

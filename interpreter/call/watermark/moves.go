@@ -12,8 +12,11 @@ import (
 )
 
 // movesByPage reports whether the watermark moves with each page.
-func (s *StatefulStep) movesByPage() bool {
-	if !s.Section.Ascending || s.After {
+func (s *StatefulStep) movesByPage() bool { return s.Section.Ascending && s.writesPagesOnly() }
+
+// writesPagesOnly reports whether the sink of a page is the only one of a call.
+func (s *StatefulStep) writesPagesOnly() bool {
+	if s.After {
 		return false
 	}
 	pages := 0
@@ -41,6 +44,23 @@ func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 		return nil
 	}
 	return w.move(w.Largest, s.home != nil)
+}
+
+// SliceMove is the move behind the sink of the last page of a slice, nil for none: all before the end of the slice is written
+// where that is the only sink of the call.
+func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
+	if !w.InSlices() || s.movesByPage() || !s.writesPagesOnly() {
+		return nil
+	}
+	return w.move(w.Largest, s.home != nil)
+}
+
+// NextSlice is the slice that follows once the one at hand is read, nil for none; pages is how many the call has read.
+func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
+	if s == nil || !w.InSlices() {
+		return nil
+	}
+	return s.Section.Form().NextSlice(w.Slice, s.Section.Step, pages)
 }
 
 // End is how a call ends that keeps a state.
@@ -141,7 +161,7 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 
 // Stuck says of a call that ends before it has read everything why the next one gets no further, "" where that one does.
 func (s *StatefulStep) Stuck(w *Watermark) string {
-	if w == nil || w.Rows == 0 || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
+	if w == nil || w.Rows == 0 || w.InSlices() && w.At != nil || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""
 	}
 	text := "the watermark has not moved, so the next run reads the same rows again; increase max_attempts"

@@ -59,6 +59,12 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			w.Future++
 			continue
 		}
+		if w.Slice != nil && bytes.Compare(cursor.Position, w.Slice.To.Position) >= 0 {
+			if bytes.Compare(cursor.Position, w.Slice.To.Position) > 0 { // a source may include the end
+				w.Beyond++
+			}
+			continue
+		}
 		if bytes.Compare(cursor.Position, w.Value.Position) < 0 {
 			w.Early++
 		}

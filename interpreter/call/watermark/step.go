@@ -122,14 +122,14 @@ func (s *StatefulStep) Claimed(pending Pending, holder string, claimed increment
 	if s.Section.InitialTemplate != nil {
 		own.Initial = &initial
 	}
-	if own.Found.IsZero() || s.inFull() {
-		own.Value = initial
-		return &own, nil
+	own.Value = initial
+	if !own.Found.IsZero() && !s.inFull() {
+		state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
+		own.Value = state.ReadsFrom(s.Section.Form(), s.Section.Lag)
+		own.LessLag = !own.Value.Equal(s.Section.Form().Before(own.Found, s.Section.Lag))
 	}
-	state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
-	own.Value = state.ReadsFrom(s.Section.Form(), s.Section.Lag)
-	own.LessLag = !own.Value.Equal(s.Section.Form().Before(own.Found, s.Section.Lag))
-	return &own, nil
+	own.Slice, err = s.Section.Slice(own.Value, s.Scope, expression.DecisionBudget(now), now)
+	return &own, err
 }
 
 // Move is the request for a move of the state.
@@ -282,6 +282,13 @@ func (s *StatefulStep) Names(w *Watermark) map[string]any {
 	if w == nil {
 		initial, _ := s.initial(s.Run.StartedAt) // an error ends the call once it has claimed its state
 		w = &Watermark{Value: initial}
+		w.Slice, _ = s.Section.Slice(initial, s.Scope, expression.DecisionBudget(s.Run.StartedAt), s.Run.StartedAt)
+	}
+	if w.Slice != nil {
+		return map[string]any{
+			"value": w.Value.Value.Data, "watermark": s.Section.Form().Before(w.Found, 0).Value.Data,
+			"from": w.Slice.From.Value.Data, "to": w.Slice.To.Value.Data,
+		}
 	}
 	return map[string]any{"value": w.Value.Value.Data, "watermark": s.Section.Form().Before(w.Found, 0).Value.Data}
 }

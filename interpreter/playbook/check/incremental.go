@@ -24,6 +24,7 @@ func checkIncremental(c *checker) {
 			checkRangeStart(c, step)
 			checkStatementRange(c, step)
 			checkRowOrder(c, step)
+			checkSlices(c, step)
 			checkRowKey(c, step)
 			checkNamesState(c, step)
 			checkMissingFiltered(c, step)
@@ -134,6 +135,23 @@ func checkRowOrder(c *checker, step *playbook.Step) {
 	if i := step.Incremental; i.Ascending && !pagesOnly(step) && !c.partial {
 		c.Warnf(placeOfField(i, "row_order"), codeNoEffect,
 			"row_order: asc moves the watermark page by page only if per_iteration is the only sink of the call; here it moves once, when the call has succeeded")
+	}
+}
+
+// checkSlices refuses slices that no request asks for, and those of which only the last would be kept.
+func checkSlices(c *checker, step *playbook.Step) {
+	i := step.Incremental
+	if i.Step == "" || c.partial || c.unclear {
+		return
+	}
+	if nodes := c.pb.Resolve(step.Action).Values(); !namesMember(nodes, playbook.IncrementalWord, "to") {
+		c.Errorf(placeOfField(i, "step"), codeIncremental,
+			`no field of step %q uses incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
+	}
+	keeps := func(p *playbook.Policy) bool { return p.Then.Collect != nil || p.Then.PerIteration != nil }
+	if !slices.ContainsFunc(step.Retry, keeps) {
+		c.Errorf(placeOfField(i, "step"), codeIncremental,
+			`of the slices of step %q only the last page would be kept; write collect or per_iteration in a policy, such as retry: [{when: "{{ error is not defined }}", then: {collect: {}}}]`, step.Name)
 	}
 }
 

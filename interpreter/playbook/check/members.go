@@ -22,7 +22,7 @@ var members = map[string][]string{
 	"_retry":                 {"page", "index", "attempt", "count", "policy"},
 	"_loop":                  {"index", "count", "size"},
 	"event":                  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
-	playbook.IncrementalWord: {"value", "watermark"},
+	playbook.IncrementalWord: {"value", "watermark", "from", "to"},
 	playbook.PartitionWord:   {"key", "index", "start", "end"},
 	"run":                    {"id", "started_at", "playbook", "scheduled_at"},
 }

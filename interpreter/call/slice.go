@@ -1,0 +1,71 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/retry"
+)
+
+// This file has a call read slices of time one after the other (docs/concepts/state.md#what-a-run-reads): where it would end well, it
+// continues with the first request of the next slice.
+
+// turnsSlice continues with the slice behind the one at hand, in the place of a result. It returns false where the call ends: it has
+// failed, has not read all of the slice, or that was the last one.
+func (c *Call) turnsSlice(result *interpreter.CallResult, page []Todo) bool {
+	next := c.keeps.NextSlice(c.state.Watermark, c.state.Successes)
+	if next == nil || result.Failed() {
+		return false
+	}
+	if result.Meta.Truncated || c.state.Incomplete {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: nothing was read from %s to %s, as the slice before was not read to its end",
+			c.config.Where(), next.From.Text(), next.End.Text()))
+		return false
+	}
+	for _, warning := range result.Warnings {
+		c.state.warnOnce(warning)
+	}
+	now := result.Meta.EndedAt
+	in, moment := c.state.Watermark.In(next), c.read().moment()
+	moment.Claim, moment.Incremental = in.Claim(c.state.Restarts), c.keeps.Names(in)
+	request, repeats, notes, err := c.requests.Anew(&c.state.Requests, moment, now)
+	switch {
+	case err != nil:
+		failure := c.read().results().complete(interpreter.ExpressionError(c.config.Book, c.config.Where(), err))
+		c.end(c.state.failed(*failure, now), page...)
+		return true
+	case repeats:
+		failure := c.read().results().complete(&interpreter.ErrorObject{
+			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
+			Message: c.config.Where() + ": the request for the next slice was already made in this call; use incremental.from and incremental.to in it",
+		})
+		c.end(c.state.failed(*failure, now), page...)
+		return true
+	}
+	c.warnOf(notes)
+	if len(page) == 1 { // the sink of the page, with no move behind it
+		page = slices.Concat(page, moveTodo(c.keeps.SliceMove(c.state.Watermark)))
+	}
+	c.state.Counters.Restart(c.config.Policies)
+	c.state.Pages.Slice()
+	c.state.Todo = slices.Concat(page, []Todo{{Attempt: &PendingAttempt{Request: &request, Slice: next}}})
+	c.state.behindPage()
+	return true
+}
+
+// endsEmpty ends a call whose first slice has nothing between its ends: it makes no request.
+func (c *Call) endsEmpty(now time.Time) {
+	slice := c.state.Watermark.Slice
+	c.state.warn(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
+		c.config.Where(), slice.End.Text(), slice.From.Text()))
+	result := c.read().results().success(decided{
+		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
+	})
+	if data, collects := c.state.Pages.Result(c.config.Policies); collects {
+		result.Data = expression.Of(data)
+	}
+	c.end(result)
+}

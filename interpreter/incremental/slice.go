@@ -1,0 +1,124 @@
+package incremental
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Slice is a range of cursors that a call reads by itself, with pages of its own. Kept in workflow history.
+type Slice struct {
+	From Cursor `json:"from"`
+	To   Cursor `json:"to"`             // exclusive
+	End  Cursor `json:"until"`          // of the last slice
+	Page int    `json:"page,omitempty"` // how many pages the call had before it
+}
+
+// MostSlices bounds the slices of a call.
+const MostSlices = 10_000
+
+// FirstSlice is the slice that begins where a call reads from; until is what the call reads to, and step the length of a slice,
+// in amounts of add_time. The error says what until is in place of a time, or that there would be more than MostSlices.
+func (f Form) FirstSlice(from Cursor, step string, until any) (*Slice, error) {
+	end, err := f.until(until)
+	if err != nil {
+		return nil, fmt.Errorf("incremental.until: %w", err)
+	}
+	first := f.SliceTo(end, from, step, 0)
+	length := first.span(f.Type)
+	if last, ok := TimeOf(f.Type, end); ok && length > 0 {
+		if began, _ := TimeOf(f.Type, from); last.Sub(began)/length > MostSlices {
+			return nil, fmt.Errorf("incremental.step: %s makes more than %d slices from %s to %s; write a longer one", step, MostSlices, from.Text(), end.Text())
+		}
+	}
+	return first, nil
+}
+
+// span is how long a slice is.
+func (s *Slice) span(as CursorType) time.Duration {
+	from, _ := TimeOf(as, s.From)
+	to, _ := TimeOf(as, s.To)
+	return to.Sub(from)
+}
+
+// SliceTo is the slice that begins at a cursor, of those that go to an end; page is how many pages the call had before it.
+func (f Form) SliceTo(end, from Cursor, step string, page int) *Slice {
+	at, _ := TimeOf(f.Type, from)
+	to := end
+	if next, err := expression.AddAmount(at, step); err == nil { // validation has refused another one
+		if c := f.of(from, next); bytes.Compare(c.Position, end.Position) < 0 {
+			to = c
+		}
+	}
+	return &Slice{From: from, To: to, End: end, Page: page}
+}
+
+// NextSlice is the slice behind one, nil behind the last; page is how many pages the call had before it.
+func (f Form) NextSlice(s *Slice, step string, page int) *Slice {
+	if bytes.Compare(s.To.Position, s.End.Position) >= 0 || bytes.Compare(s.To.Position, s.From.Position) <= 0 {
+		return nil
+	}
+	return f.SliceTo(s.End, s.To, step, page)
+}
+
+// Empty reports whether there is nothing between the ends of a slice.
+func (s *Slice) Empty() bool { return bytes.Compare(s.To.Position, s.From.Position) <= 0 }
+
+// until reads the end of the last slice: a cursor in this form, or a time within what such a cursor stands for, such as
+// that of now() within a day: the next cursor then, so that what has the cursor of that time is read.
+func (f Form) until(value any) (Cursor, error) {
+	if end, err := f.Parse(value); err == nil {
+		return end, nil
+	}
+	read, err := Parse(Time, value)
+	if err != nil {
+		return Cursor{}, err
+	}
+	at := timeAt(read.Position)
+	end := f.of(Cursor{Value: expression.Of(0)}, at)
+	if reached, _ := TimeOf(f.Type, end); reached.Before(at) {
+		end = f.of(end, at.Add(f.unit()))
+	}
+	return end, nil
+}
+
+// of is the cursor of a time, rounded down to what the form holds. like is one of the same source.
+func (f Form) of(like Cursor, at time.Time) Cursor {
+	if f.Type == Date {
+		return f.at(like, integerPosition(at.UTC().Truncate(secondsPerDay*time.Second).Unix()/secondsPerDay))
+	}
+	return f.at(like, timePosition(at))
+}
+
+// unit is how far two cursors of the form are apart at least.
+func (f Form) unit() time.Duration {
+	if unit, isEpoch := epochUnits[f.Format]; isEpoch {
+		return unit
+	}
+	if f.Type == Date {
+		return formatUnits[0]
+	}
+	for _, unit := range formatUnits {
+		if f.Format != "" && readsBack(f.Format, unit) {
+			return unit
+		}
+	}
+	return time.Nanosecond
+}
+
+// CheckStep finds what is no length of a slice.
+func (f Form) CheckStep(step string) error {
+	began := time.Date(2023, time.February, 1, 0, 0, 0, 0, time.UTC)
+	next, err := expression.AddAmount(began, step)
+	switch {
+	case err != nil:
+		return err
+	case !next.After(began):
+		return fmt.Errorf("%q is no length; write such as 30d", step)
+	case next.Sub(began) < f.unit():
+		return fmt.Errorf("%s is less than cursors of the step differ by; write at least %s", step, map[bool]string{true: "1d", false: f.unit().String()}[f.unit() == formatUnits[0]])
+	}
+	return nil
+}
