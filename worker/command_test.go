@@ -234,12 +234,7 @@ func TestSpeaksJSON(t *testing.T) {
 	var said struct{ Msg, Namespace, Health string }
 	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, bufio.NewReader(reader), "that it polls")), &said))
 	require.Equal(t, [2]string{"polling", env.Namespace}, [2]string{said.Msg, said.Namespace})
-	for _, probe := range []string{"/livez", "/readyz"} {
-		response, err := http.Get(said.Health + probe)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusOK, response.StatusCode, probe)
-	}
+	require.Equal(t, http.StatusOK, statusOf(t, said.Health+"/readyz"))
 	cancel()
 	require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
 	var errs bytes.Buffer
@@ -249,6 +244,56 @@ func TestSpeaksJSON(t *testing.T) {
 	}
 	require.Contains(t, errs.String(), "no Temporal server answers at 127.0.0.1:1")
 }
+
+// statusOf is the status of the response to a GET.
+func statusOf(t *testing.T, url string) int {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// TestProbesOfALostServer: a worker whose server is away is alive, not ready, and counts that its polls fail, for which
+// docs/operations/alerts.yaml looks. It is ready again by itself.
+func TestProbesOfALostServer(t *testing.T) {
+	t.Parallel()
+	server := testenv.TemporalServer(t)
+	reader, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{
+			"--address", server.Address, "--namespace", server.Namespace, "--log-format", "json", "--log-level", "error",
+			"--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0",
+		}, writer, io.Discard)
+	}()
+	var said struct{ Health, Metrics string }
+	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, bufio.NewReader(reader), "that it polls")), &said))
+	ready := func(want int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return statusOf(t, said.Health+"/readyz") == want }, testenv.Within(time.Minute), 100*time.Millisecond)
+		require.Equal(t, http.StatusOK, statusOf(t, said.Health+"/livez"))
+	}
+	ready(http.StatusOK)
+	server.Kill()
+	ready(http.StatusServiceUnavailable)
+	require.Eventually(t, func() bool {
+		response, err := http.Get(said.Metrics)
+		require.NoError(t, err)
+		counted, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return pollsFailed.Match(counted)
+	}, testenv.Within(time.Minute), 200*time.Millisecond)
+	server.Start(t)
+	ready(http.StatusOK)
+	cancel()
+	require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
+}
+
+// pollsFailed is the series for which the alert of a server out of reach looks.
+var pollsFailed = regexp.MustCompile(`(?m)^temporal_long_request_failure_total\{[^}]*status_code="UNAVAILABLE"[^}]*\} [1-9]`)
 
 // waitsForever is a run that waits for an answer.
 const waitsForever = `apiVersion: reprise/v1

@@ -77,10 +77,11 @@ func scrapedLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	watched := newTelemetry(t, telemetry.Options{})
 	countAll(watched, func(label string) string { return "a " + label })
-	// As Temporal's SDK does; the tests of internal/test/e2e see that it has it.
-	watched.Client(client.Options{}).MetricsHandler.WithTags(map[string]string{"worker_type": "ActivityWorker"}).
-		Gauge("temporal_worker_task_slots_available").Update(1)
-	found := map[string][]string{}
+	// As Temporal's SDK does; the tests of internal/test/e2e and of the worker see that it has them.
+	sdk := watched.Client(client.Options{}).MetricsHandler
+	sdk.WithTags(map[string]string{"worker_type": "ActivityWorker"}).Gauge("temporal_worker_task_slots_available").Update(1)
+	sdk.WithTags(map[string]string{"operation": "PollActivityTaskQueue", "status_code": "UNAVAILABLE"}).Counter("temporal_long_request_failure").Inc(1)
+	found := map[string][]string{"up": {"instance", "job"}} // which Prometheus itself makes
 	for name, family := range scrape(t, watched.URL()) {
 		var labels []string
 		for _, label := range family.GetMetric()[0].GetLabel() {
