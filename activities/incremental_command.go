@@ -62,7 +62,7 @@ func (c *Catalogue) withTool(place interpreter.ToolInput) *interpreter.ToolInput
 		return &place
 	}
 	const file = "sqlite:"
-	connection, _ := c.res.Connections.Connection(place.Auth)
+	connection, _ := c.res.forTools().Connection(context.Background(), place.Auth) // the tool says what it lacks
 	place.Tool = "postgres"
 	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
 		place.Tool = "sqlite"

@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities/memory"
 	"reprise/activities/tool"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -30,6 +31,8 @@ type Resources struct {
 	// Connections finds the URL behind a connection's name; nil asks the
 	// environment (EnvConnections).
 	Connections tool.ConnectionResolver
+	// SecretsDirectory is below which files of secrets are that connections name; "" is none.
+	SecretsDirectory string
 	// Confine refuses what PostgreSQL is not to be asked for; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
 	HTTP    HTTPOptions
@@ -72,6 +75,8 @@ type Resources struct {
 	// Around is around what a tool does in an attempt, by the name of its activity; nil
 	// is nothing. Tests of playbooks answer there in place of others.
 	Around func(activity string, run ActivityFunc) ActivityFunc
+
+	sources *connection.Sources
 }
 
 // Payloads are how large the values of a run may be, in bytes of JSON.
@@ -123,6 +128,10 @@ func (res Resources) withDefaults() Resources {
 	res.Logger = cmp.Or(res.Logger, slog.New(slog.DiscardHandler))
 	res.Secrets = cmp.Or(res.Secrets, &secrets.Masker{})
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
+	res.sources = &connection.Sources{Directory: res.SecretsDirectory, Lookup: os.LookupEnv, Now: time.Now, Logger: res.Logger}
+	if logs, ok := res.Connections.(interface{ LogTo(*slog.Logger) }); ok {
+		logs.LogTo(res.Logger)
+	}
 	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
 	}
@@ -132,7 +141,7 @@ func (res Resources) withDefaults() Resources {
 // forTools is what tools get of it.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
-		Connections: res.Connections, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
+		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
 	}
 }
@@ -141,8 +150,8 @@ func (res Resources) forTools() tool.Resources {
 // known from when they are first used.
 func configured(resolver tool.ConnectionResolver) []string {
 	switch resolver := resolver.(type) {
-	case Connections:
-		return slices.Collect(maps.Values(resolver))
+	case interface{ Texts() []string }:
+		return resolver.Texts()
 	case FirstOf:
 		var all []string
 		for _, one := range resolver {
@@ -182,6 +191,9 @@ func (c Connections) Connection(name string) (string, bool) {
 	return url, ok && url != ""
 }
 
+// Texts are all connections.
+func (c Connections) Texts() []string { return slices.Collect(maps.Values(c)) }
+
 // EnvConnections resolves pg_main as REPRISE_AUTH_PG_MAIN by the function it
 // is, usually os.LookupEnv.
 type EnvConnections func(variable string) (string, bool)
@@ -203,4 +215,13 @@ func (all FirstOf) Connection(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// LogTo gives the resolvers a logger that want one.
+func (all FirstOf) LogTo(logger *slog.Logger) {
+	for _, resolver := range all {
+		if logs, ok := resolver.(interface{ LogTo(*slog.Logger) }); ok {
+			logs.LogTo(logger)
+		}
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/base/build"
 	"reprise/internal/base/callback"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/payload"
 	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
@@ -64,6 +65,7 @@ type options struct {
 	server      connect.Flags
 	taskQueue   string
 	connections string
+	secrets     string
 	rateLimits  string
 	callbackURL string
 	payloads    string
@@ -132,6 +134,8 @@ func newCommand() (*cobra.Command, *options) {
 		"task queue to poll [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and maps of what is sent [REPRISE_CONNECTIONS]")
+	flags.StringVar(&opts.secrets, "secrets-directory", os.Getenv(connection.DirectoryVariable),
+		"folder of the files that connections name as {from: file, path: NAME}, default none ["+connection.DirectoryVariable+"]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
 		"base URL at which other systems reach starter serve; needs REPRISE_SECRET_KEY, the same for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
@@ -291,12 +295,15 @@ func (o *options) resources() (activities.Resources, error) {
 		return resources, err
 	}
 	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
-	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks} {
+	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks, "--secrets-directory": o.secrets} {
 		if err := checkFolder(flag, folder); err != nil {
 			return resources, err
 		}
 	}
-	resources.CallbackURL = o.callbackURL
+	resources.CallbackURL, resources.SecretsDirectory = o.callbackURL, o.secrets
+	if o.secrets != "" {
+		resources.Private = append(resources.Private, o.secrets)
+	}
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err
 	}

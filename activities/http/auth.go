@@ -20,6 +20,7 @@ import (
 // credentials is what a connection adds to a request; the zero value adds nothing.
 type credentials struct {
 	name   string
+	raw    string            // the connection with the values of its secrets
 	base   *url.URL          // nil: the credentials are for the host of the call's first request
 	header map[string]string // by canonical names, what the attempt's requests have; of a token once it is fetched
 	query  map[string]string // what each request to the host has in its query
@@ -43,6 +44,11 @@ func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.loginOf(name, raw)
+}
+
+// loginOf reads a connection with the values of its secrets.
+func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	parsed, err := connection.Parse(raw)
 	if errors.Is(err, connection.ErrNotHTTP) {
 		return nil, tool.ConfigErrorf("connection %q cannot be used by http: it must be https://user:password@host, "+
@@ -53,7 +59,7 @@ func (t *Tool) login(ctx context.Context, name string) (*credentials, error) {
 		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
 	login := &credentials{
-		name: name, base: parsed.Host, header: pairs(parsed.Headers), query: pairs(parsed.Query),
+		name: name, raw: raw, base: parsed.Host, header: pairs(parsed.Headers), query: pairs(parsed.Query),
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
 	login.transport, login.jar = t.kept.of(name, raw, parsed, t.transport)
@@ -135,6 +141,43 @@ func (l *credentials) token(ctx context.Context, refused string) (string, error)
 	}
 	tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(bearer(value)))
 	return value, nil
+}
+
+// renewed is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
+// is that there is nothing else to send.
+func (t *Tool) renewed(ctx context.Context, refused *credentials) (*credentials, error) {
+	raw, err := t.res.Reread(ctx, refused.name)
+	if err != nil {
+		return nil, err
+	}
+	fresh := refused
+	if raw != refused.raw {
+		if fresh, err = t.loginOf(refused.name, raw); err != nil {
+			return nil, err
+		}
+		if fresh.transport != refused.transport || !sameBase(fresh.base, refused.base) {
+			return nil, nil // the next attempt has them
+		}
+	}
+	if fresh.tokens != nil {
+		given := refused.header[authorization]
+		renewed := *fresh
+		renewed.header = maps.Clone(fresh.header)
+		renewed.header[authorization], err = fresh.token(ctx, given)
+		return &renewed, err
+	}
+	if fresh == refused {
+		return nil, nil
+	}
+	return fresh, nil
+}
+
+// sameBase reports whether two connections are for the same address.
+func sameBase(a, b *url.URL) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.String() == b.String()
 }
 
 // permits reports whether the credentials may go to target, the request at hand

@@ -30,50 +30,75 @@ func (t *queryTransport) RoundTrip(request *http.Request) (*http.Response, error
 }
 
 // renewingTransport sends the requests of one attempt with what its connection has now. One
-// that is answered 401 is sent once more with a new token, once per attempt: its
+// that is answered 401 is sent once more with a new token, or a new password, once per attempt: its
 // answer is there, so the server has not acted on it.
 type renewingTransport struct {
-	base    http.RoundTripper
-	login   *credentials
-	given   string // what the requests of the attempt have as Authorization
-	renewed string // what is sent in its place; "" before a 401
+	base  http.RoundTripper
+	tool  *Tool
+	out   *outgoing
+	given *credentials // what the requests of the attempt have
+	done  bool         // a 401 has come
 }
 
 // RoundTrip sends the request. One with other credentials, or none, goes out as
 // it is.
 func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Header.Get(authorization) != t.given {
+	if t.out.left || !t.given.isIn(request) {
 		return t.base.RoundTrip(request)
 	}
-	if t.renewed != "" {
-		return t.base.RoundTrip(withAuthorization(request, t.renewed))
+	if t.done {
+		return t.base.RoundTrip(t.current(request))
 	}
 	response, err := t.base.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusUnauthorized {
 		return response, err
 	}
+	t.done = true
+	fresh, err := t.tool.renewed(request.Context(), t.given)
+	if err == nil && fresh == nil {
+		return response, nil
+	}
 	defer response.Body.Close()
-	if t.renewed, err = t.login.token(request.Context(), t.given); err != nil {
+	if err != nil {
 		return nil, err
 	}
+	t.out.login = fresh
 	// What is left unread costs the connection, no more.
 	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
 	again, err := rewound(request)
 	if err != nil {
 		return nil, err
 	}
-	return t.base.RoundTrip(withAuthorization(again, t.renewed))
+	return t.base.RoundTrip(t.current(again))
+}
+
+// current is a request with what the connection has now in the place of what the attempt was given.
+func (t *renewingTransport) current(request *http.Request) *http.Request {
+	again := request.Clone(request.Context())
+	for name, value := range t.given.header {
+		if request.Header.Get(name) == value {
+			again.Header.Del(name)
+		}
+	}
+	for name, value := range t.out.login.header {
+		setDefault(again.Header, name, value)
+	}
+	return again
+}
+
+// isIn reports whether a request has anything of the connection. What the author has set in its place is the author's.
+func (l *credentials) isIn(request *http.Request) bool {
+	for name, value := range l.header {
+		if request.Header.Get(name) == value {
+			return true
+		}
+	}
+	return len(l.query) > 0
 }
 
 // maxDrained is how much of a 401's body is read so that its connection can be
 // used again.
 const maxDrained = 64 << 10
-
-func withAuthorization(request *http.Request, value string) *http.Request {
-	again := request.Clone(request.Context())
-	again.Header.Set(authorization, value)
-	return again
-}
 
 // hostJar keeps cookies of the host that the connection is for, and of no other.
 type hostJar struct {

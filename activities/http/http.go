@@ -247,8 +247,8 @@ func (t *Tool) client(out *outgoing, stop context.CancelCauseFunc) *http.Client 
 		once.base = t.observe(once.base)
 	}
 	client := &http.Client{Transport: once, CheckRedirect: out.checkRedirect}
-	if given := out.login.header[authorization]; out.login.tokens != nil && given != "" {
-		client.Transport = &renewingTransport{base: once, login: out.login, given: given}
+	if out.login.name != "" {
+		client.Transport = &renewingTransport{base: once, tool: t, out: out, given: out.login}
 	}
 	if out.login.jar != nil {
 		client.Jar = hostJar{out.login.jar, out}

@@ -172,15 +172,33 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool
 			return nil, err
 		}
 	}
-	url, err := t.res.URLConnection(ctx, in.Auth, "postgres")
+	url, err := t.res.URLConnection(ctx, in.Auth, "postgres", false)
 	if err != nil {
 		return nil, err
 	}
+	return t.poolOf(ctx, in, url)
+}
+
+// renewedPool is the pool of a connection whose server has refused its login: another one if the connection has another
+// password now, else nil.
+func (t *Tool) renewedPool(ctx context.Context, in interpreter.ToolInput, refused *sessionPool) (*sessionPool, error) {
+	url, err := t.res.URLConnection(ctx, in.Auth, "postgres", true)
+	if err != nil || url == refused.url {
+		return nil, err
+	}
+	return t.poolOf(ctx, in, url)
+}
+
+// poolOf is the pool of a URL, which in names a connection for. A password that was replaced leaves a pool that is closed once
+// nobody has used it for a while.
+func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string) (*sessionPool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if pool, ok := t.pools[url]; ok {
+		pool.used = time.Now()
 		return pool, nil
 	}
+	t.closeUnused()
 	config, err := poolConfig(url, maxMessageBytes(t.res))
 	if err != nil {
 		// The parser's own message may repeat parts of the URL.
@@ -193,8 +211,22 @@ func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool
 	if err != nil {
 		return nil, tool.ConfigErrorf("connection %q cannot be used: its settings are invalid", in.Auth)
 	}
+	pool.url, pool.used = url, time.Now()
 	t.pools[url] = pool
 	return pool, nil
+}
+
+// poolUnused is how long a pool is kept that nobody uses, longer than an attempt waits for one of its connections.
+const poolUnused = time.Hour
+
+// closeUnused closes pools that nobody uses, with t.mu.
+func (t *Tool) closeUnused() {
+	for url, pool := range t.pools {
+		if time.Since(pool.used) > poolUnused && pool.pool.Stat().AcquiredConns() == 0 {
+			delete(t.pools, url)
+			go pool.pool.Close()
+		}
+	}
 }
 
 // maxMessageBytes is how large a message of a server may be, in bytes.

@@ -29,7 +29,11 @@ const (
 // before another run uses it. Between statements of one run it is kept where all
 // of them are plain: by themselves they leave nothing in it. What is defined in
 // the database, such as a trigger, may.
-type sessionPool struct{ pool *pgxpool.Pool }
+type sessionPool struct {
+	pool *pgxpool.Pool
+	url  string    // with the password that its connections have
+	used time.Time // when it was last given out; with the lock of the tool
+}
 
 // session is what is known of the session of a connection; whoever holds
 // the connection holds it too.

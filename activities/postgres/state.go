@@ -114,6 +114,16 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 	}
 	keep := ""
 	conn, err := pool.acquire(ctx, run)
+	if isSQLState(err, "28P01") || isSQLState(err, "28000") { // invalid_password, invalid_authorization_specification
+		renewed, errRenewed := t.renewedPool(ctx, in, pool)
+		if errRenewed != nil {
+			return errRenewed
+		}
+		if renewed != nil {
+			pool = renewed
+			conn, err = pool.acquire(ctx, run)
+		}
+	}
 	if err != nil {
 		return classifyError(ctx, err)
 	}

@@ -178,7 +178,7 @@ func (t *Tool) path(ctx context.Context, in interpreter.ToolInput) (string, erro
 	if path, literal := strings.CutPrefix(in.Auth, "sqlite:"); literal {
 		return t.localPath(base, path, in.Step) // a file's path is no secret, so it needs no configuration
 	}
-	connection, err := t.res.URLConnection(ctx, in.Auth, "sqlite")
+	connection, err := t.res.URLConnection(ctx, in.Auth, "sqlite", false)
 	if err != nil {
 		return "", err
 	}

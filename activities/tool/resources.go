@@ -2,6 +2,8 @@ package tool
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -15,6 +17,8 @@ import (
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections ConnectionResolver
+	// Sources reads the secrets that connections have elsewhere.
+	Sources *connection.Sources
 	// Confine refuses what a tool of a database is not to do on its connection; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
 	// Directory is the base of relative paths.
@@ -70,18 +74,48 @@ func IsConnectionName(auth string) bool { return !strings.ContainsAny(auth, ":/@
 // Connection gives the URL of a connection, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
 func (res Resources) Connection(ctx context.Context, name string) (string, error) {
+	return res.connection(ctx, name, false)
+}
+
+// Reread gives a connection whose secrets are read again, and were perhaps changed: for what another side has refused.
+func (res Resources) Reread(ctx context.Context, name string) (string, error) {
+	return res.connection(ctx, name, true)
+}
+
+func (res Resources) connection(ctx context.Context, name string, anew bool) (string, error) {
 	// An author who writes the connection itself would show a password.
 	if !IsConnectionName(name) {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
 			"not the connection itself")
 	}
-	url, ok := res.Connections.Connection(name)
+	configured, ok := res.Connections.Connection(name)
 	if !ok {
 		return "", NotConfigured(name)
 	}
-	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(url))
-	return url, nil
+	resolved, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return res.Sources.Read(source, anew) })
+	switch {
+	case errors.Is(err, connection.ErrMissing):
+		missing := ConfigErrorf("connection %q: %s", name, err)
+		missing.Type = typeSecretMissing
+		return "", missing
+	case errors.Is(err, connection.ErrUnreadable):
+		return "", &Error{
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: typeSecretStore,
+			Message: fmt.Sprintf("connection %q: %s", name, err),
+		}
+	case err != nil:
+		return "", ConfigErrorf("connection %q %w", name, err)
+	}
+	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(resolved))
+	return resolved, nil
 }
+
+const (
+	// typeSecretMissing is the type of the error of a secret that is nowhere.
+	typeSecretMissing = "secret_missing"
+	// typeSecretStore is the type of the error of a secret that cannot be read now.
+	typeSecretStore = "secret_store"
+)
 
 // PrivateFile is the final error of a path at which the worker keeps files of its own. name is that of the tool.
 func PrivateFile(name, step, path string) error {
@@ -90,13 +124,13 @@ func PrivateFile(name, step, path string) error {
 
 // NotConfigured is the final error of a connection that the worker does not have.
 func NotConfigured(name string) error {
-	return ConfigErrorf("connection %q is not configured: set %s in the worker's environment, or add it to its file of connections, and restart the worker",
+	return ConfigErrorf("connection %q is not configured: set %s in the worker's environment and restart it, or add it to the worker's file of connections",
 		name, ConnectionVariable(name))
 }
 
-// URLConnection is a connection for a tool that knows URLs alone.
-func (res Resources) URLConnection(ctx context.Context, name, tool string) (string, error) {
-	raw, err := res.Connection(ctx, name)
+// URLConnection is a connection for a tool that knows URLs alone. anew reads its secrets again.
+func (res Resources) URLConnection(ctx context.Context, name, tool string, anew bool) (string, error) {
+	raw, err := res.connection(ctx, name, anew)
 	if err == nil && connection.IsMap(raw) {
 		return "", ConfigErrorf("connection %q is a map for http, which %s cannot use: it needs a URL", name, tool)
 	}

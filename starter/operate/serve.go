@@ -92,10 +92,11 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	connections, err := host.Connections(options.connections)
+	configured, err := host.Connections(options.connections)
 	if err != nil {
 		return cli.WithStatus(exitcode.Usage, err)
 	}
+	connections := host.Resolve(configured, slog.New(slog.NewJSONHandler(a.Err, nil)))
 	var callers *serve.Callers
 	if options.tokens != "" {
 		if callers, err = serve.OpenCallers(options.tokens); err != nil {

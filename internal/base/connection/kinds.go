@@ -17,7 +17,7 @@ import (
 // kinds are what a map may have sent, one or several together; settings are beside them.
 var (
 	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "tls"}
-	settings = []string{"host", "cookies"}
+	settings = []string{"host", "cookies", "url", "password"}
 )
 
 var notAConnection = &Problem{Message: "must be a text such as bearer:TOKEN or a URL, or a map with one or several of " + strings.Join(kinds, ", ")}
@@ -26,7 +26,15 @@ var notAConnection = &Problem{Message: "must be a text such as bearer:TOKEN or a
 func decodeMap(entry map[string]any) (*Login, *Problem) {
 	d := &decoder{}
 	s := section{d: d, values: entry}
+	if isSource(entry) { // of a text as a whole
+		s.source()
+		return &Login{}, d.problem
+	}
 	s.refuseUnknown(slices.Concat(kinds, settings))
+	if s.has("url") || s.has("password") {
+		s.database()
+		return &Login{}, d.problem
+	}
 	if !slices.ContainsFunc(kinds, s.has) && d.problem == nil {
 		return nil, notAConnection
 	}
@@ -44,18 +52,29 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	return c, nil
 }
 
+// database reads url and password, which are all that a database needs.
+func (s section) database() {
+	s.requiredSecret("url")
+	s.secret("password")
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if key != "url" && key != "password" {
+			s.d.fail(s.at(key), "has url, of a database, and %s, of http; keep one", key)
+		}
+	}
+}
+
 // headers are those of all kinds that are headers, in the order of their kinds and names.
 func (s section) headers() (all []NameValue) {
 	if s.has("bearer") {
-		all = append(all, s.header("bearer", bearer(s.required("bearer"))))
+		all = append(all, s.header("bearer", bearer(s.requiredSecret("bearer"))))
 	}
 	if login := s.section("basic", "user", "password"); login != nil {
-		all = append(all, basic(login.required("user"), login.text("password")))
+		all = append(all, basic(login.requiredSecret("user"), login.secret("password")))
 	}
 	if s.has("header") {
-		name, value, _ := strings.Cut(s.required("header"), ":")
+		name, value, _ := strings.Cut(s.requiredSecret("header"), ":")
 		pair := NameValue{strings.TrimSpace(name), strings.TrimSpace(value)}
-		if !httpguts.ValidHeaderFieldName(pair.Name) || pair.Value == "" {
+		if !s.sourced("header") && (!httpguts.ValidHeaderFieldName(pair.Name) || pair.Value == "") {
 			s.d.fail(s.at("header"), `must have header as text with name and value, such as "X-Api-Key: VALUE"`)
 		}
 		all = append(all, s.header("header", pair))
@@ -66,7 +85,7 @@ func (s section) headers() (all []NameValue) {
 				s.d.fail(headers.at(name), "has a name in headers that no header can have")
 				continue
 			}
-			all = append(all, headers.header(name, NameValue{name, headers.required(name)}))
+			all = append(all, headers.header(name, NameValue{name, headers.requiredSecret(name)}))
 		}
 	}
 	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
@@ -86,7 +105,7 @@ func (s section) query() []NameValue {
 	if parameters == nil {
 		return nil
 	}
-	return lists.Map(slices.Sorted(maps.Keys(parameters.values)), func(name string) NameValue { return NameValue{name, parameters.required(name)} })
+	return lists.Map(slices.Sorted(maps.Keys(parameters.values)), func(name string) NameValue { return NameValue{name, parameters.requiredSecret(name)} })
 }
 
 // refuseTwice refuses a header that two kinds would set.
@@ -122,15 +141,15 @@ func (s section) tls() *tls.Config {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if files.has("certificate") || files.has("key") {
-		pair, err := tls.X509KeyPair([]byte(files.required("certificate")), []byte(files.required("key")))
-		if err != nil {
+		pair, err := tls.X509KeyPair([]byte(files.requiredSecret("certificate")), []byte(files.requiredSecret("key")))
+		if err != nil && !files.sourced("certificate") && !files.sourced("key") {
 			s.d.fail(files.path, "must have a certificate in PEM as tls.certificate, and its key in PEM as tls.key")
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	if files.has("ca") {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM([]byte(files.text("ca"))) {
+		if !config.RootCAs.AppendCertsFromPEM([]byte(files.secret("ca"))) && !files.sourced("ca") {
 			s.d.fail(files.at("ca"), "must have certificates in PEM as tls.ca")
 		}
 	}
@@ -153,7 +172,7 @@ func (s section) oauth2() *OAuth2 {
 		return nil
 	}
 	return &OAuth2{
-		ID: client.required("client_id"), Secret: client.required("client_secret"), Audience: client.text("audience"),
+		ID: client.required("client_id"), Secret: client.requiredSecret("client_secret"), Audience: client.text("audience"),
 		TokenURL: client.address("token_url", "https://login.example.com/token"),
 		Host:     client.host("host"), Scopes: client.texts("scopes"),
 	}

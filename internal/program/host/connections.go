@@ -3,10 +3,14 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"reprise/activities"
 	"reprise/activities/tool"
@@ -25,6 +29,69 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 	if path == "" {
 		return environment, nil
 	}
+	file := &connectionFile{path: path, logger: slog.New(slog.DiscardHandler)}
+	if err := file.refresh(); err != nil {
+		return nil, err
+	}
+	return activities.FirstOf{file, environment}, nil
+}
+
+// connectionFile is a file of connections, which is read again when it has changed. One that cannot be read leaves what was
+// read before. It is safe for concurrent use.
+type connectionFile struct {
+	path string
+
+	mu          sync.Mutex
+	logger      *slog.Logger
+	seen        fs.FileInfo // of what was read, or tried to; nil before
+	connections activities.Connections
+}
+
+// LogTo sets who gets what is wrong with a changed file.
+func (f *connectionFile) LogTo(logger *slog.Logger) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logger = logger
+}
+
+// Connection finds a connection by name.
+func (f *connectionFile) Connection(name string) (string, bool) { return f.current().Connection(name) }
+
+// Texts are all connections.
+func (f *connectionFile) Texts() []string { return f.current().Texts() }
+
+// current are the connections as the file has them now.
+func (f *connectionFile) current() activities.Connections {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.refresh(); err != nil {
+		f.logger.Error("the file of connections has changed and cannot be used; what was read before stays", "error", err)
+	}
+	return f.connections
+}
+
+// refresh reads the file if it has changed. It reports each state of a broken one once.
+func (f *connectionFile) refresh() error {
+	info, err := os.Stat(f.path)
+	if err != nil && f.seen == nil && f.connections != nil {
+		return nil
+	}
+	if err != nil {
+		f.seen = nil
+		return fmt.Errorf("read the connections: %w", err)
+	}
+	if f.seen != nil && os.SameFile(f.seen, info) && f.seen.Size() == info.Size() && f.seen.ModTime().Equal(info.ModTime()) {
+		return nil
+	}
+	f.seen = info
+	connections, err := readConnections(f.path)
+	if err == nil {
+		f.connections = connections
+	}
+	return err
+}
+
+func readConnections(path string) (activities.Connections, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the connections: %w", err)
@@ -47,7 +114,7 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 		}
 		connections[name] = text
 	}
-	return activities.FirstOf{connections, environment}, nil
+	return connections, nil
 }
 
 // place is where a problem of a connection is, such as connections.yaml:3:5.
@@ -75,4 +142,31 @@ func shown(name string) string {
 		return "what follows a name"
 	}
 	return fmt.Sprintf("connection %q", name)
+}
+
+// Resolve gives connections with the values of the secrets that they have elsewhere, for a program that sends nothing. One
+// whose secret cannot be read is not known; the logger gets why.
+func Resolve(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
+	activities.FirstOf{from}.LogTo(logger)
+	return resolved{from, &connection.Sources{
+		Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now, Logger: logger,
+	}}
+}
+
+type resolved struct {
+	from    tool.ConnectionResolver
+	sources *connection.Sources
+}
+
+// Connection finds a connection by name.
+func (r resolved) Connection(name string) (string, bool) {
+	configured, known := r.from.Connection(name)
+	if !known {
+		return "", false
+	}
+	text, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return r.sources.Read(source, false) })
+	if err != nil {
+		r.sources.Logger.Error("a connection cannot be used", "connection", name, "error", err)
+	}
+	return text, err == nil
 }

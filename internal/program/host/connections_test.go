@@ -1,8 +1,11 @@
 package host_test
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +63,7 @@ func TestErrorsOfConnectionsShowNoSecret(t *testing.T) {
 	const secret = "hunter2000"
 	for name, text := range map[string]string{
 		"a list":       "- postgres://u:" + secret + "@h/d\n",
-		"not text":     "clinic: {url: " + secret + "}\n",
+		"not text":     "clinic: {uri: " + secret + "}\n",
 		"oauth2":       "clinic: {oauth2: {" + secret + ": " + secret + ", client_secret: " + secret + "}}\n",
 		"oauth2 word":  "clinic: {oauth2: {token_url: 'https://h', client_id: x, client_secret: " + secret + ", " + secret + ": 1}}\n",
 		"broken":       "clinic: 'postgres://u:" + secret + "\n",
@@ -96,4 +99,37 @@ func TestErrorsOfConnectionsHaveTheirPlace(t *testing.T) {
 		_, err := host.Connections(write(t, text))
 		require.ErrorContains(t, err, says)
 	}
+}
+
+// TestConnectionsAreReadAgainWhenTheirFileChanges keeps what was read where the file is broken, and logs that once.
+func TestConnectionsAreReadAgainWhenTheirFileChanges(t *testing.T) {
+	t.Parallel()
+	path := write(t, "clinic: postgres://first\n")
+	connections, err := host.Connections(path)
+	require.NoError(t, err)
+	var log bytes.Buffer
+	connections.(interface{ LogTo(logger *slog.Logger) }).LogTo(slog.New(slog.NewTextHandler(&log, nil)))
+	requireURL := func(wanted string) {
+		t.Helper()
+		url, _ := connections.Connection("clinic")
+		require.Equal(t, wanted, url)
+	}
+	requireURL("postgres://first")
+	require.NoError(t, os.WriteFile(path, []byte("clinic: postgres://second\nshop: bearer:x\n"), 0o600))
+	requireURL("postgres://second")
+	_, known := connections.Connection("shop")
+	require.True(t, known)
+	require.Empty(t, log.String())
+	require.NoError(t, os.WriteFile(path, []byte("clinic: {berer: hunter2000}\n"), 0o600))
+	requireURL("postgres://second")
+	requireURL("postgres://second")
+	require.Equal(t, 1, strings.Count(log.String(), "what was read before stays"))
+	require.Contains(t, log.String(), "connections.yaml:1:10")
+	require.NotContains(t, log.String(), "hunter2000")
+	require.NoError(t, os.Remove(path))
+	requireURL("postgres://second")
+	requireURL("postgres://second")
+	require.Equal(t, 2, strings.Count(log.String(), "what was read before stays"))
+	require.NoError(t, os.WriteFile(path, []byte("clinic: postgres://third\n"), 0o600))
+	requireURL("postgres://third")
 }

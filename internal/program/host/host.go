@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"reprise/activities"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/payload"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/telemetry"
@@ -142,6 +143,7 @@ func Resources(connections, rateLimits string) (resources activities.Resources, 
 	if resources.Connections, err = Connections(connections); err != nil {
 		return resources, err
 	}
+	resources.SecretsDirectory = os.Getenv(connection.DirectoryVariable)
 	resources.Private = PrivateFiles(connections, rateLimits)
 	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
 		return resources, err
@@ -152,7 +154,7 @@ func Resources(connections, rateLimits string) (resources activities.Resources, 
 
 // PrivateFiles are files of the operator that playbooks neither read nor write.
 func PrivateFiles(connections, rateLimits string) []string {
-	return slices.DeleteFunc([]string{connections, rateLimits, usualConnections, usualCallers}, func(path string) bool { return path == "" })
+	return slices.DeleteFunc([]string{connections, rateLimits, os.Getenv(connection.DirectoryVariable), usualConnections, usualCallers}, func(path string) bool { return path == "" })
 }
 
 // The names that files of connections and of callers usually have. starter serve, which reads the callers, may have the folder

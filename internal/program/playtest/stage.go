@@ -336,6 +336,9 @@ func (s *stage) connections() (testConnections, error) {
 		if err != nil {
 			return connections, fmt.Errorf("connections: %s %w", name, err)
 		}
+		if connection.HasSources(text) {
+			return connections, fmt.Errorf("connections: %s has a secret {from: …}; those of a test are made up: write a text", name)
+		}
 		connections.given[name] = text
 	}
 	if s.database != nil {

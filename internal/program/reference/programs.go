@@ -56,6 +56,7 @@ var variables = []variable{
 	{"DEVSERVER_API_KEY", "devserver", "The API key that clients must send. starter sets it for the server that it starts.", "none", "KEY"},
 	{"DEVSERVER_UI_SOCKET", "devserver", "The Unix socket of the web UI, in a folder with mode 0700; the web UI then has no port. starter sets it.", "none; with a key there is no web UI then", "/run/user/1000/reprise/ui"},
 	{"DEVSERVER_UI_PATH", "devserver", "The path prefix of the web UI. starter sets it.", "none", "/temporal"},
+	{"REPRISE_SECRETS_DIRECTORY", ofWorkers + ", and serve", "The folder of the files that connections name as `{from: file, path: PATH}`. Same as `--secrets-directory` of `worker`.", "none", "/etc/reprise/secrets"},
 	{"TEMPORAL_ADDRESS", ofPrograms, "The host:port of the Temporal server. Same as `--address`. Temporal's other variables also apply, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`.", "for starter a local server, for worker 127.0.0.1:7233", "temporal.example.com:7233"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", ofPrograms, "The URL to which metrics and traces are sent, as OTLP over HTTP. OpenTelemetry's other variables also apply, such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` and `OTEL_SDK_DISABLED`.", "nothing is sent", "http://localhost:4318"},
 }
@@ -69,12 +70,13 @@ var files = []file{
 		"connections.yaml", ofWorkers + ", and serve",
 		"The file of `--connections`: a map of names to connections. A connection for `http` is `https://user:password@host`, `bearer:TOKEN` or " +
 			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or a map of what is sent: `bearer`, `basic`, `header`, `headers`, " +
-			"`query`, `oauth2` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL. " +
+			"`query`, `oauth2` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url` and `password`. " +
+			"A secret is a text, or `{from: file, path: PATH}` or `{from: env, name: NAME}`, with `field` and `refresh`. The file is read again when it changes. " +
 			"Connections that are not in the file are read from `REPRISE_AUTH_NAME`.",
 		`pg_main: postgres://user:password@db.example.com/clinic
 crm: bearer:TOKEN@https://crm.example.com
 weather:
-  query: {api_key: KEY}
+  query: {api_key: {from: file, path: weather}}
   headers: {X-Account: acme}
   host: https://api.weather.example.com
 orders:

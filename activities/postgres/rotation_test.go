@@ -1,0 +1,66 @@
+package postgres_test
+
+import (
+	"crypto/rand"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
+)
+
+// TestAPasswordThatChanges sets environment variables, so it does not run in parallel.
+func TestAPasswordThatChanges(t *testing.T) {
+	db := testenv.Postgres(t)
+	user := "ana_" + strings.ToLower(rand.Text()[:10])
+	db.Exec(t, "CREATE ROLE "+user+" LOGIN PASSWORD 'first-5ecret'")
+	t.Cleanup(func() { db.Exec(t, "DROP ROLE "+user) })
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.User(user)
+
+	const variable = "TEST_ROTATING_PASSWORD"
+	t.Setenv(variable, "first-5ecret")
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "pg"), []byte("first-5ecret\n"), 0o600))
+	catalogue := activities.NewCatalogue(activities.Resources{SecretsDirectory: folder, Connections: activities.Connections{
+		"env":  `{"url": "` + address.String() + `", "password": {"from": "env", "name": "` + variable + `"}}`,
+		"file": `{"url": "` + address.String() + `", "password": {"from": "file", "path": "pg"}}`,
+	}})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+
+	query := func(connection string) error {
+		in := tooltest.Input(map[string]any{"statement": "SELECT current_user AS who"})(t)
+		in.Auth = connection
+		result, err := tooltest.Call(t, catalogue, "postgres", "postgres", in)
+		if err == nil {
+			require.Equal(t, []any{map[string]any{"who": user}}, result.Data.Data)
+		}
+		return err
+	}
+	change := func(password string) {
+		db.Exec(t, "ALTER ROLE "+user+" PASSWORD '"+password+"'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+user+"'")
+	}
+
+	require.NoError(t, query("env"))
+	require.NoError(t, query("file"))
+
+	change("second-5ecret")
+	object := tooltest.ErrorObject(t, query("env"))
+	if object.Type != "28P01" { // a connection that was kept notices its end with its next statement
+		object = tooltest.ErrorObject(t, query("env"))
+	}
+	require.Equal(t, "28P01", object.Type)
+	require.NotContains(t, object.Message, "5ecret")
+
+	t.Setenv(variable, "second-5ecret")
+	require.NoError(t, query("env"), "the value that is kept is refused, and read again")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "pg"), []byte("second-5ecret\n"), 0o600))
+	require.NoError(t, query("file"))
+}

@@ -1,0 +1,191 @@
+package connection
+
+import (
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// SecretSource is where a secret field has its value: {from: file, path: shop, field: password}.
+type SecretSource struct {
+	// From is FromFile or FromEnv.
+	From string
+	// Path is of a file, below the directory of secrets.
+	Path string
+	// Name is of a variable.
+	Name string
+	// Field is a member of the value, which is JSON then; "" is the whole value.
+	Field string
+	// Refresh is how long a value is kept before it is read again.
+	Refresh time.Duration
+}
+
+// The sources.
+const (
+	FromFile = "file"
+	FromEnv  = "env"
+)
+
+// usualRefresh is how long a value is kept where its source does not say.
+const usualRefresh = 5 * time.Minute
+
+// String names the source in messages.
+func (s SecretSource) String() string {
+	text := "file " + s.Path
+	if s.From == FromEnv {
+		text = "variable " + s.Name
+	}
+	if s.Field != "" {
+		text += ", field " + s.Field
+	}
+	return text
+}
+
+// secret is a text, or the map of a source, whose value is not known yet: "".
+func (s section) secret(key string) string {
+	if !s.sourced(key) {
+		return s.text(key)
+	}
+	if from := s.section(key); from != nil {
+		from.source()
+	}
+	return ""
+}
+
+// requiredSecret is a secret that must be there.
+func (s section) requiredSecret(key string) string {
+	if s.sourced(key) {
+		return s.secret(key)
+	}
+	return s.required(key)
+}
+
+// sourced reports whether a field has its value elsewhere.
+func (s section) sourced(key string) bool {
+	_, isMap := s.values[key].(map[string]any)
+	return isMap
+}
+
+// source reads the section as that of a source.
+func (s section) source() (source SecretSource) {
+	source.From, _ = s.values["from"].(string)
+	switch source.From {
+	case FromFile:
+		s.refuseUnknown([]string{"from", "path", "field", "refresh"})
+		source.Path = s.required("path")
+		if source.Path != "" && !filepath.IsLocal(source.Path) {
+			s.d.fail(s.at("path"), "must have a path below the directory of secrets as %s", s.name("path"))
+		}
+	case FromEnv:
+		s.refuseUnknown([]string{"from", "name", "field", "refresh"})
+		source.Name = s.required("name")
+	default:
+		s.d.fail(s.at("from"), "must have file or env as %s", s.name("from"))
+	}
+	source.Field, source.Refresh = s.text("field"), s.duration("refresh", usualRefresh)
+	return source
+}
+
+// duration is an optional duration above zero.
+func (s section) duration(key string, usual time.Duration) time.Duration {
+	if !s.has(key) {
+		return usual
+	}
+	text, _ := s.values[key].(string)
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 {
+		s.d.fail(s.at(key), "must have a duration as %s, such as 30s or 5m", s.name(key))
+	}
+	return duration
+}
+
+// HasSources reports whether a connection as it is configured has a value elsewhere.
+func HasSources(text string) bool {
+	if !IsMap(text) {
+		return false
+	}
+	found := false
+	_, err := Resolve(text, func(SecretSource) (string, error) { found = true; return "", nil })
+	return found && err == nil
+}
+
+// Resolve gives a connection as it is configured with the values of its sources, which read gives. A map that stands for a
+// text becomes one: that of a database its URL. An error is that of read, or a *Problem.
+func Resolve(text string, read func(SecretSource) (string, error)) (string, error) {
+	if !IsMap(text) {
+		return text, nil
+	}
+	value, err := expression.Decode([]byte(text))
+	entry, isMap := value.(map[string]any)
+	if err != nil || !isMap {
+		return "", notAConnection
+	}
+	if _, problem := decodeMap(entry); problem != nil {
+		return "", problem
+	}
+	r := &resolver{read: read}
+	resolved := r.of(entry, false)
+	if r.err != nil {
+		return "", r.err
+	}
+	switch resolved := resolved.(type) {
+	case string:
+		return resolved, nil
+	case map[string]any:
+		if address, isURL := resolved["url"].(string); isURL {
+			return withPassword(address, resolved["password"])
+		}
+	}
+	encoded, err := expression.Encode(resolved)
+	return string(encoded), err
+}
+
+// resolver puts values in the place of sources. Of its errors it keeps the first.
+type resolver struct {
+	read func(SecretSource) (string, error)
+	err  error
+}
+
+// of is a value with those of its sources. Keys that are names of headers and parameters are no words of a source.
+func (r *resolver) of(value any, named bool) any {
+	entry, isMap := value.(map[string]any)
+	if !isMap {
+		return value
+	}
+	if isSource(entry) && !named {
+		text, err := r.read(section{d: &decoder{}, values: entry}.source())
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		return text
+	}
+	resolved := make(map[string]any, len(entry))
+	for _, key := range slices.Sorted(maps.Keys(entry)) {
+		resolved[key] = r.of(entry[key], key == "headers" || key == "query")
+	}
+	return resolved
+}
+
+// isSource reports whether a map is that of a source.
+func isSource(of map[string]any) bool {
+	_, has := of["from"].(string)
+	return has
+}
+
+// withPassword is an address with a password, nil for none.
+func withPassword(address string, password any) (string, error) {
+	secret, has := password.(string)
+	if !has {
+		return address, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.User.Username() == "" {
+		return "", &Problem{Path: []string{"url"}, Message: "must have a user in url, such as postgres://user@host/database, beside password"}
+	}
+	u.User = url.UserPassword(u.User.Username(), secret)
+	return u.String(), nil
+}

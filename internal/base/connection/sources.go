@@ -1,0 +1,182 @@
+package connection
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Sources reads the values of secret fields, and keeps each for the refresh of its source. It is safe for concurrent use.
+type Sources struct {
+	// Directory is below which files of secrets are; "" is none.
+	Directory string
+	// Lookup finds a variable, usually os.LookupEnv.
+	Lookup func(name string) (string, bool)
+	// Now is usually time.Now.
+	Now func() time.Time
+	// Logger gets what cannot be read while an earlier value serves; nil for none.
+	Logger *slog.Logger
+
+	mu   sync.Mutex
+	kept map[SecretSource]*keptValue
+}
+
+// keptValue is a value that was read.
+type keptValue struct {
+	value string
+	read  time.Time   // when it was read well
+	file  fs.FileInfo // of a file as it was then
+	tried fs.FileInfo // the file that could not be read since and was logged
+}
+
+const (
+	// stale is how long a value serves that cannot be read again.
+	stale = time.Hour
+	// mostSecret bounds a file of secrets, in bytes.
+	mostSecret = 1 << 20
+)
+
+// ErrMissing is a source that has no value: no such file, variable or field.
+var ErrMissing = errors.New("there is no such secret")
+
+// ErrUnreadable is a source that cannot be read now.
+var ErrUnreadable = errors.New("the secret cannot be read")
+
+// Read gives the value of a source: the one that is kept, unless it is old, was changed, or anew is true. Its error is
+// ErrMissing or ErrUnreadable with the source's name.
+func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.kept[source]
+	state, err := s.stateOf(source)
+	if err == nil && kept != nil && !anew && same(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
+		return kept.value, nil
+	}
+	value := ""
+	if err == nil {
+		value, err = s.valueOf(source)
+	}
+	switch {
+	case err == nil:
+		if s.kept == nil {
+			s.kept = map[SecretSource]*keptValue{}
+		}
+		s.kept[source] = &keptValue{value: value, read: s.Now(), file: state}
+		return value, nil
+	case errors.Is(err, ErrMissing) || kept == nil || s.Now().Sub(kept.read) >= stale:
+		return "", fmt.Errorf("%s: %w", source, err)
+	}
+	if s.Logger != nil && (state == nil || !same(kept.tried, state)) {
+		s.Logger.Warn("a secret cannot be read again; its last value serves", "source", source.String(), "error", err, "read_at", kept.read)
+	}
+	kept.tried = state
+	return kept.value, nil
+}
+
+// same reports whether a file is still the one that it was, nil for no file.
+func same(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// stateOf distinguishes versions of a source's file, nil where it has none.
+func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
+	if source.From != FromFile {
+		return nil, nil
+	}
+	root, err := s.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(source.Path)
+	return info, fileError(err)
+}
+
+func (s *Sources) root() (*os.Root, error) {
+	if s.Directory == "" {
+		return nil, fmt.Errorf("%w: this program has no directory of secrets; set --secrets-directory or %s", ErrMissing, DirectoryVariable)
+	}
+	root, err := os.OpenRoot(s.Directory)
+	return root, fileError(err)
+}
+
+// DirectoryVariable sets the directory of secrets.
+const DirectoryVariable = "REPRISE_SECRETS_DIRECTORY"
+
+// fileError says what an error of a file means. One that is not the system's is of a path that leads out of the directory:
+// there is no such secret.
+func fileError(err error) error {
+	var cause syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist), !errors.As(err, &cause):
+		return ErrMissing
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadable, cause)
+}
+
+// valueOf reads a source.
+func (s *Sources) valueOf(source SecretSource) (string, error) {
+	value, err := "", error(nil)
+	if source.From == FromFile {
+		value, err = s.file(source.Path)
+	} else {
+		value, _ = s.Lookup(source.Name)
+		if value == "" {
+			err = ErrMissing
+		}
+	}
+	if err != nil || source.Field == "" {
+		return value, err
+	}
+	decoded, err := expression.Decode([]byte(value))
+	fields, isMap := decoded.(map[string]any)
+	if err != nil || !isMap {
+		return "", fmt.Errorf("%w: it is no JSON with fields", ErrUnreadable)
+	}
+	if value, _ = fields[source.Field].(string); value == "" {
+		return "", ErrMissing
+	}
+	return value, nil
+}
+
+// file reads a file without the line break at its end. An empty one is being written.
+func (s *Sources) file(path string) (string, error) {
+	root, err := s.root()
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
+	if err != nil {
+		return "", fileError(err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%w: it is no regular file", ErrUnreadable)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, mostSecret+1))
+	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	switch {
+	case err != nil:
+		return "", fileError(err)
+	case len(data) > mostSecret:
+		return "", fmt.Errorf("%w: it has more than %d bytes", ErrUnreadable, mostSecret)
+	case value == "" || strings.ContainsRune(value, 0):
+		return "", fmt.Errorf("%w: it is empty, or not text", ErrUnreadable)
+	}
+	return value, nil
+}
