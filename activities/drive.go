@@ -196,7 +196,7 @@ func (d *hosting) driveAll(ctx context.Context) error {
 type tally struct {
 	mu    sync.Mutex
 	step  *playbook.Step
-	known *interpreter.Known // nil without a budget
+	known *interpreter.LoopCounts // nil without a budget
 	spent *interpreter.ErrorObject
 }
 
@@ -239,7 +239,7 @@ type progress struct {
 	mu    sync.Mutex
 	calls []call.Driven
 	fresh []int // calls that ended or were left since the heartbeat before
-	held  held
+	held  progressDetails
 	most  int  // bytes of held
 	moved bool // held shows more than the heartbeats of the worker before
 	// before are the attempts of each call that the worker before had made.
@@ -247,10 +247,10 @@ type progress struct {
 	doing  map[int]call.Doing
 }
 
-// held is the part of the progress that heartbeats carry, in the form of a
+// progressDetails is the part of the progress that heartbeats carry, in the form of a
 // DriveOutput. A call's state is encoded when it is held, because the call
 // changes it afterwards.
-type held struct {
+type progressDetails struct {
 	Calls []json.RawMessage `json:"calls"`
 	State deliveryState     `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
@@ -264,7 +264,7 @@ type held struct {
 func newProgress(ctx context.Context, in call.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
-		calls: make([]call.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
+		calls: make([]call.Driven, n), held: progressDetails{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
 		before: make([]int, n), doing: map[int]call.Doing{},
 	}
 	if in.Pages {
@@ -339,7 +339,7 @@ func (p *progress) output() call.DriveOutput {
 	return call.DriveOutput{Calls: slices.Clone(p.calls)}
 }
 
-func (p *progress) snapshot() held {
+func (p *progress) snapshot() progressDetails {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.fresh {
@@ -348,7 +348,7 @@ func (p *progress) snapshot() held {
 		}
 	}
 	p.fresh = p.fresh[:0]
-	return held{Calls: slices.Clone(p.held.Calls), Doing: p.attempts(), Step: p.held.Step}
+	return progressDetails{Calls: slices.Clone(p.held.Calls), Doing: p.attempts(), Step: p.held.Step}
 }
 
 // mostMade bounds the stretches that a heartbeat has of calls that make attempts.

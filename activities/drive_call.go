@@ -391,7 +391,7 @@ func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) inte
 		return in
 	}
 	unprepared := h.ofRun(in) // a write may note whose it is
-	reshape := sync.OnceValues(func() (interpreter.Reshaped, error) { return Reshape(ctx, unprepared) })
+	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return Reshape(ctx, unprepared) })
 	in.Reshaped = reshape
 	in.Prepared = sync.OnceValue(func() any {
 		rows, err := reshape()

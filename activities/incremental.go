@@ -59,7 +59,7 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 
 // stateStore is where states are kept.
 type stateStore interface {
-	Claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
+	Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error)
 	Move(ctx context.Context, writes []incremental.StateWrite) error
 	States(ctx context.Context, prefix string) ([]incremental.State, error)
 	History(ctx context.Context, name string) ([]incremental.StateChange, error)
@@ -81,8 +81,8 @@ type placeKeeper struct {
 }
 
 // Claim has a call hold a state.
-func (k placeKeeper) Claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error) {
-	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (incremental.Claimed, error) {
+func (k placeKeeper) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
+	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (incremental.ClaimedState, error) {
 		return of.ClaimState(ctx, place, claim)
 	})
 }

@@ -40,9 +40,9 @@ func (s *stateTool) Write(context.Context, interpreter.ToolInput) (interpreter.T
 	return interpreter.ToolResult{}, errors.New("nobody writes")
 }
 
-func (s *stateTool) ClaimState(_ context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.Claimed, error) {
+func (s *stateTool) ClaimState(_ context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.ClaimedState, error) {
 	s.inputs, s.claims = append(s.inputs, in), append(s.claims, claim)
-	return incremental.Claimed{Refused: &incremental.Refusal{Type: "other", Message: claim.Name}}, s.fail(nil)
+	return incremental.ClaimedState{Refused: &incremental.Refusal{Type: "other", Message: claim.Name}}, s.fail(nil)
 }
 
 func (s *stateTool) MoveState(_ context.Context, _ interpreter.ToolInput, write incremental.StateWrite) error {

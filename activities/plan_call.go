@@ -198,7 +198,7 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 			s.plan.Problem = refused.Message
 			return false
 		}
-		output.Claimed = incremental.Claimed{Watermark: state.Watermark, KnownFrom: state.KnownFrom}
+		output.Claimed = incremental.ClaimedState{Watermark: state.Watermark, KnownFrom: state.KnownFrom}
 	}
 	of.StateAnswered(output, s.now)
 	return true

@@ -19,7 +19,7 @@ func shaping(run attempt) attempt {
 		}
 		reshape := in.Reshaped
 		if reshape == nil {
-			reshape = func() (interpreter.Reshaped, error) { return Reshape(ctx, in) }
+			reshape = func() (interpreter.ShapedRows, error) { return Reshape(ctx, in) }
 		}
 		rows, err := reshape()
 		switch {
@@ -38,7 +38,7 @@ func shaping(run attempt) attempt {
 
 // Reshape brings the rows of an attempt into shape, on as many processors as there are, up to a few. The error is that of
 // [interpreter.ToolInput.Reshape], or of ctx.
-func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.Reshaped, error) {
+func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
 	return in.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
 		return inParts(ctx, rows, part)
 	})

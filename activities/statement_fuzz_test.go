@@ -65,7 +65,7 @@ func FuzzStatementInDatabases(f *testing.F) {
 
 // numberedOf is what a database is sent for a source that passes the door, and
 // whether its placeholders are the author's own.
-func numberedOf(source string, dialect statement.Dialect) (numbered statement.Numbered, own, ok bool) {
+func numberedOf(source string, dialect statement.Dialect) (numbered statement.NumberedStatement, own, ok bool) {
 	parsed, problems := statement.Parse(source, dialect)
 	for _, problem := range problems {
 		if !problem.Warning {

@@ -21,24 +21,24 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	if step.Loop != nil {
 		nodes = append(nodes, step.StepSinkNodes()...)
 	}
-	absent := absences(nodes, func(ref expression.Ref) asked {
+	absent := absences(nodes, func(ref expression.Ref) memberPath {
 		switch {
 		case step.Secret:
 		case ref.Root == "result", ref.Root == "response", ref.Root == step.Name:
-			return asked{owner: ref.Root, value: result.Data.Data, path: ref.Path, shaped: hasShape(step)}
+			return memberPath{owner: ref.Root, value: result.Data.Data, path: ref.Path, shaped: hasShape(step)}
 		case ref.Root == "this" && starts(ref.Path, "data"):
-			return asked{owner: "this.data", value: result.Data.Data, path: ref.Path[1:], shaped: hasShape(step)}
+			return memberPath{owner: "this.data", value: result.Data.Data, path: ref.Path[1:], shaped: hasShape(step)}
 		}
-		return asked{}
+		return memberPath{}
 	})
 	if step.Loop != nil || step.Secret || result.Failed() {
 		return absent
 	}
-	return append(absent, absences(policyNodes(step), func(ref expression.Ref) asked {
+	return append(absent, absences(policyNodes(step), func(ref expression.Ref) memberPath {
 		if ref.Root != "response" && ref.Root != "page" {
-			return asked{}
+			return memberPath{}
 		}
-		return asked{owner: ref.Root, value: lastAnswer(step, result.Data.Data), path: ref.Path}
+		return memberPath{owner: ref.Root, value: lastAnswer(step, result.Data.Data), path: ref.Path}
 	})...)
 }
 
@@ -77,14 +77,14 @@ func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	for _, sink := range sinks {
 		nodes = append(nodes, sink.Nodes()...)
 	}
-	return absences(nodes, func(ref expression.Ref) asked {
+	return absences(nodes, func(ref expression.Ref) memberPath {
 		switch {
 		case ref.Root == "result":
-			return asked{owner: ref.Root, value: result, path: ref.Path}
+			return memberPath{owner: ref.Root, value: result, path: ref.Path}
 		case ref.Root == "this" && starts(ref.Path, "data"):
-			return asked{owner: "this.data", value: result, path: ref.Path[1:]}
+			return memberPath{owner: "this.data", value: result, path: ref.Path[1:]}
 		}
-		return asked{}
+		return memberPath{}
 	})
 }
 
@@ -101,12 +101,12 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	for collect := range step.Collects() {
 		hidden = append(hidden, collect.Into)
 	}
-	return absences(nodes, func(ref expression.Ref) asked { return ofStep(book, data, ref, hidden) })
+	return absences(nodes, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, hidden) })
 }
 
 // AbsentInOutput is AbsentAtEnd for what the output reads of the steps.
 func AbsentInOutput(book *playbook.Playbook, data Data) []string {
-	return absences([]*playbook.Node{book.Output}, func(ref expression.Ref) asked { return ofStep(book, data, ref, nil) })
+	return absences([]*playbook.Node{book.Output}, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, nil) })
 }
 
 // routeNodes are the values that follow a step: its vars and its routes.
@@ -122,7 +122,7 @@ func routeNodes(step *playbook.Step) []*playbook.Node {
 }
 
 // ofStep is what a name reads of the result of a step; hidden names are something else.
-func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) asked {
+func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) memberPath {
 	owner, path := ref.Root, ref.Path
 	if ref.Root == "steps" && len(path) > 1 && starts(path[1:], "data") {
 		name, _ := path[0].(string)
@@ -130,9 +130,9 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 	}
 	step := book.Step(owner)
 	if step == nil || step.Secret || slices.Contains(hidden, ref.Root) {
-		return asked{}
+		return memberPath{}
 	}
-	return asked{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
+	return memberPath{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
 func starts(path []any, key string) bool { return len(path) > 0 && path[0] == key }
@@ -150,9 +150,9 @@ func hasShape(step *playbook.Step) bool {
 	return playbook.TraitsOf(name).Dialect != ""
 }
 
-// asked is a path into a value, and how the author wrote what holds it. The language
+// memberPath is a path into a value, and how the author wrote what holds it. The language
 // knows the members of what is shaped.
-type asked struct {
+type memberPath struct {
 	owner  string
 	value  any
 	path   []any
@@ -161,7 +161,7 @@ type asked struct {
 
 // absences checks the constant paths of nodes. find returns the value that one
 // leads into, nil where nothing is known of it.
-func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string {
+func absences(nodes []*playbook.Node, find func(expression.Ref) memberPath) []string {
 	var absent []string
 	seen := map[string]bool{} // what is absent, at its first place
 	for _, node := range nodes {
@@ -187,7 +187,7 @@ func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string 
 
 // memberOfText says which member of a path belongs to a text, number or boolean, which
 // has none; "" where there is no such member.
-func memberOfText(of asked) (what, hint string) {
+func memberOfText(of memberPath) (what, hint string) {
 	for i, key := range of.path {
 		name, isName := key.(string)
 		kind := ""

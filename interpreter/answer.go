@@ -232,9 +232,9 @@ func (a Answer) Digest() string {
 	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
-// Reported is how far what is awaited has come, as the other side reports. It
+// ReportedProgress is how far what is awaited has come, as the other side reports. It
 // survives retries. Kept with call.State.
-type Reported struct {
+type ReportedProgress struct {
 	Done    int64     `json:"done"`
 	Total   int64     `json:"total,omitempty"` // 0 is not known
 	Message string    `json:"message,omitempty"`
@@ -242,7 +242,7 @@ type Reported struct {
 }
 
 // String is the progress in a few words.
-func (r *Reported) String() string {
+func (r *ReportedProgress) String() string {
 	text := fmt.Sprintf("%d done", r.Done)
 	if r.Total > 0 {
 		text = fmt.Sprintf("%d of %d", r.Done, r.Total)

@@ -32,7 +32,7 @@ func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {
 		return ""
 	}
-	return (&Reported{Done: a.Done, Total: a.Total, Message: a.Message}).String()
+	return (&ReportedProgress{Done: a.Done, Total: a.Total, Message: a.Message}).String()
 }
 
 // Question is the first line of the question to people, "" for none. Values in it are

@@ -70,9 +70,9 @@ type Recall struct {
 // MaxEarlier bounds the earlier runs that are read.
 const MaxEarlier = 5
 
-// Kept is what a run that a step has started has done, for one that replaces it.
+// EarlierWork is what a run that a step has started has done, for one that replaces it.
 // It travels through history.
-type Kept struct {
+type EarlierWork struct {
 	Run   RunInfo    `json:"run"`
 	Steps []KeptStep `json:"steps,omitempty"`
 	Loops []KeptLoop `json:"loops,omitempty"`
@@ -86,7 +86,7 @@ type Kept struct {
 
 // Within leaves out the largest results until the others have no more than so many
 // bytes. What is left out is named.
-func (k Kept) Within(most int) Kept {
+func (k EarlierWork) Within(most int) EarlierWork {
 	sizes, size := make([]int, len(k.Steps)), 0
 	for i, step := range k.Steps {
 		sizes[i] = EncodedSize(step)
@@ -125,9 +125,9 @@ type KeptLoop struct {
 	Runs  []string `json:"runs"`
 }
 
-// Recalled is what earlier runs have answered; kept in workflow history.
-type Recalled struct {
-	Kept
+// EarlierAnswers is what earlier runs have answered; kept in workflow history.
+type EarlierAnswers struct {
+	EarlierWork
 	// From are the workflow IDs of those that have, the last one first.
 	From []string `json:"from,omitempty"`
 	// Silent are those that are there and could not answer, with the reason.
@@ -135,7 +135,7 @@ type Recalled struct {
 }
 
 // Merge adds what an earlier run has answered to what later ones have.
-func (r *Recalled) Merge(id string, kept Kept) {
+func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
 	if len(r.From) == 0 {
 		r.Run = kept.Run
 	}
@@ -161,7 +161,7 @@ func (r *Recalled) Merge(id string, kept Kept) {
 }
 
 // mergeCalls adds the calls of an earlier run. What a later one has done of them counts.
-func (r *Recalled) mergeCalls(calls []KeptCall) {
+func (r *EarlierAnswers) mergeCalls(calls []KeptCall) {
 	for _, call := range calls {
 		ended := slices.ContainsFunc(r.Steps, func(has KeptStep) bool { return has.Step == call.Step && has.Visit == call.Visit })
 		begun := slices.ContainsFunc(r.Calls, func(has KeptCall) bool { return has.Step == call.Step && has.Visit == call.Visit })

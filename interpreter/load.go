@@ -37,14 +37,14 @@ func decodeBook(name, text string) (*playbook.Playbook, error) {
 // compiled waits for it, and for no other.
 type books struct {
 	decode func(name, text string) (*playbook.Playbook, error)
-	kept   *lru.Cache[[sha256.Size]byte, compiled]
+	kept   *lru.Cache[[sha256.Size]byte, bookLoader]
 }
 
-// compiled returns a playbook, which it compiles at the first call.
-type compiled func() (*playbook.Playbook, error)
+// bookLoader returns a playbook, which it compiles at the first call.
+type bookLoader func() (*playbook.Playbook, error)
 
 func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
-	kept, err := lru.New[[sha256.Size]byte, compiled](keptBooks)
+	kept, err := lru.New[[sha256.Size]byte, bookLoader](keptBooks)
 	if err != nil {
 		panic(err) // of a size that is not positive
 	}

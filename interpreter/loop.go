@@ -246,16 +246,16 @@ func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget)
 // failureRate is the share of failures among the iterations that have ended.
 func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.Ended()) }
 
-// Known is how far a loop has come, for its failure budget: what its batches
+// LoopCounts is how far a loop has come, for its failure budget: what its batches
 // count on from. Kept in workflow history.
-type Known struct {
+type LoopCounts struct {
 	Size    int `json:"size"` // of the whole loop
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
 }
 
 // Count adds how an iteration ended; one that was cancelled did not end.
-func (k *Known) Count(result CallResult) {
+func (k *LoopCounts) Count(result CallResult) {
 	switch {
 	case !result.Failed():
 		k.Success++
@@ -266,7 +266,7 @@ func (k *Known) Count(result CallResult) {
 
 // Spent is the error of a loop whose failure budget is spent, nil where it is
 // not; see OverBudget.
-func (k Known) Spent(step *playbook.Step) *ErrorObject {
+func (k LoopCounts) Spent(step *playbook.Step) *ErrorObject {
 	all := LoopResult{Stats: LoopStats{
 		Total: k.Size, Success: k.Success, Failed: k.Failed, Cancelled: k.Size - k.Success - k.Failed,
 	}}

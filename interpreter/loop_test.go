@@ -488,11 +488,11 @@ func namesOf(all []incremental.Moves) (text string) {
 // TestKnownOfALoop: what is known of a loop decides about its failure budget.
 func TestKnownOfALoop(t *testing.T) {
 	t.Parallel()
-	known := interpreter.Known{Size: 20}
+	known := interpreter.LoopCounts{Size: 20}
 	for index, how := range "sfcf" {
 		known.Count(iteration(index, byte(how)).Result)
 	}
-	require.Equal(t, interpreter.Known{Size: 20, Success: 1, Failed: 2}, known)
+	require.Equal(t, interpreter.LoopCounts{Size: 20, Success: 1, Failed: 2}, known)
 	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{FailureBudget: &playbook.FailureBudget{Rate: 0.5, MinSamples: 3}}}
 	require.Contains(t, known.Spent(step).Message, "17 of 20 did not run to their end")
 	step.Loop.FailureBudget.MinSamples = 4

@@ -49,8 +49,8 @@ type Mailbox struct {
 	Refused []KeptRefusal `json:"refused,omitempty"`
 }
 
-// Delivered says what became of an answer that was kept; kept in workflow history.
-type Delivered struct {
+// DeliveryResult says what became of an answer that was kept; kept in workflow history.
+type DeliveryResult struct {
 	Fate    Fate   `json:"fate"`
 	Message string `json:"message,omitempty"`
 }

@@ -88,8 +88,8 @@ func NewRowFields(entries []*playbook.Entry) []RowField {
 	})
 }
 
-// Reshaped is what an attempt has in place of its rows once they are in shape.
-type Reshaped struct {
+// ShapedRows is what an attempt has in place of its rows once they are in shape.
+type ShapedRows struct {
 	Args, Result *expression.Value
 	// Notes are what the expressions have to say of data that they could use.
 	Notes []string
@@ -101,8 +101,8 @@ type Parts func(rows int, part func(from, to int) ([]string, error)) ([]string, 
 
 // Reshape brings the rows of the attempt into shape. The error is that of an expression, or of a row that is no map, and says where; or
 // one of parts.
-func (in ToolInput) Reshape(parts Parts) (shaped Reshaped, err error) {
-	shaped = Reshaped{Args: in.Args, Result: in.Result}
+func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
+	shaped = ShapedRows{Args: in.Args, Result: in.Result}
 	from := in.Result
 	if in.Args != nil {
 		from = in.Args
@@ -139,7 +139,7 @@ func (in ToolInput) Reshape(parts Parts) (shaped Reshaped, err error) {
 }
 
 // InShape is the attempt with its rows in shape.
-func (in ToolInput) InShape(of Reshaped) ToolInput {
+func (in ToolInput) InShape(of ShapedRows) ToolInput {
 	in.Args, in.Result, in.Shape, in.Reshaped = of.Args, of.Result, nil, nil
 	return in
 }
@@ -147,8 +147,8 @@ func (in ToolInput) InShape(of Reshaped) ToolInput {
 // distinguishesRows reports whether the rows of the page have to stay beside those that are written, to be recognized.
 func (in ToolInput) distinguishesRows() bool { return in.State != nil && in.State.Rows != nil }
 
-// readField is a field of RowWork as it is evaluated.
-type readField struct {
+// fieldValue is a field of RowWork as it is evaluated.
+type fieldValue struct {
 	*RowField
 
 	template *expression.Template // nil where the value is known
@@ -157,7 +157,7 @@ type readField struct {
 }
 
 // read reads the fields.
-func (w *RowWork) read() (mapping *expression.RowMap, fields []readField, err error) {
+func (w *RowWork) read() (mapping *expression.RowMap, fields []fieldValue, err error) {
 	if w.Map != nil {
 		template, problems := expression.ParseTemplate(w.Map.Template)
 		if len(problems) == 0 {
@@ -167,9 +167,9 @@ func (w *RowWork) read() (mapping *expression.RowMap, fields []readField, err er
 			return nil, nil, fmt.Errorf("args: %w", errOtherBuild)
 		}
 	}
-	fields = make([]readField, len(w.Fields))
+	fields = make([]fieldValue, len(w.Fields))
 	for i := range w.Fields {
-		field := readField{RowField: &w.Fields[i], value: w.Fields[i].Value.Data}
+		field := fieldValue{RowField: &w.Fields[i], value: w.Fields[i].Value.Data}
 		if field.Template != "" {
 			template, problems := expression.ParseTemplate(field.Template)
 			if len(problems) > 0 {
@@ -189,7 +189,7 @@ var errOtherBuild = errors.New("it was written for another build and cannot be e
 type rowShaper struct {
 	work    *RowWork
 	mapping *expression.RowMap // nil for none
-	fields  []readField
+	fields  []fieldValue
 	scope   rowScope
 	budget  *expression.Budget
 }
@@ -275,7 +275,7 @@ func (s *rowShaper) row(i int, from any) (any, error) {
 }
 
 // evaluate works out the value of a field for the row at an index, and for those behind it where it does not depend on the row.
-func (s *rowShaper) evaluate(i int, field *readField) (err error) {
+func (s *rowShaper) evaluate(i int, field *fieldValue) (err error) {
 	noted := s.budget.Noted()
 	field.value, err = field.template.Render(&s.scope, s.budget)
 	if s.budget.Noted() > noted {

@@ -63,15 +63,15 @@ type SecretWork struct {
 	// Seals says that the attempt's own result is to be sealed.
 	Seals bool `json:"seals,omitempty"`
 	// Sealed are the sealed results that Deferred uses, by the names of their steps.
-	Sealed   map[string]string `json:"sealed,omitempty"`
-	Deferred []Deferred        `json:"deferred,omitempty"`
+	Sealed   map[string]string    `json:"sealed,omitempty"`
+	Deferred []DeferredExpression `json:"deferred,omitempty"`
 	// Now is what now() returns in Deferred: when the request was rendered.
 	Now time.Time `json:"now,omitzero"`
 }
 
-// Deferred is an expression that uses a secret result: the activity evaluates it.
+// DeferredExpression is an expression that uses a secret result: the activity evaluates it.
 // Until then it is masked by stars. Kept in workflow history.
-type Deferred struct {
+type DeferredExpression struct {
 	In   RequestPart `json:"in"`
 	Path []string    `json:"path"` // keys, and indexes of lists; the first is the field's name
 	// Template is the text as the author wrote it; "" for a parameter of the
@@ -119,7 +119,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
 	statements := map[statement.Dialect]*statement.Statement{}
 	for _, deferred := range work.Deferred {
-		scope := revealed{captured: expression.MapOf(deferred.Scope.Data), opened: opened}
+		scope := revealedScope{captured: expression.MapOf(deferred.Scope.Data), opened: opened}
 		text, err := deferred.read(in, statements)
 		var value any
 		if err == nil {
@@ -145,7 +145,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 }
 
 // place is the position of a deferred expression, for messages.
-func (d Deferred) place() string {
+func (d DeferredExpression) place() string {
 	if d.In == InFields {
 		return strings.Join(d.Path, ".")
 	}
@@ -166,7 +166,7 @@ type deferredText struct {
 
 // read returns the text of the expression. statements are those of the attempt that
 // were read before.
-func (d Deferred) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
+func (d DeferredExpression) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
 	if d.In != InParams {
 		node, problems := playbook.NewTemplate(d.Template)
 		if len(problems) > 0 {
@@ -206,7 +206,7 @@ func (t deferredText) render(scope expression.Scope, budget *expression.Budget) 
 
 // reveal reports the value of each expression over secrets, which others may repeat
 // without the text around it.
-func (t deferredText) reveal(d Deferred, scope expression.Scope, now time.Time, seen func(any)) {
+func (t deferredText) reveal(d DeferredExpression, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
 	for _, segment := range t.template().Segments() {
 		if segment.Program == nil || !d.uses(segment.Program.Refs()) {
@@ -226,7 +226,7 @@ func (t deferredText) template() *expression.Template {
 }
 
 // uses reports whether an expression with these names uses one of the results.
-func (d Deferred) uses(refs []expression.Ref) bool {
+func (d DeferredExpression) uses(refs []expression.Ref) bool {
 	return slices.ContainsFunc(refs, func(ref expression.Ref) bool {
 		if ref.Root != "steps" || len(ref.Path) == 0 {
 			return ref.Root == "steps" || slices.Contains(d.Steps, ref.Root)
@@ -258,14 +258,14 @@ func placed(v any, path []string, value any) any {
 	return v
 }
 
-// revealed is the scope of a deferred expression.
-type revealed struct {
+// revealedScope is the scope of a deferred expression.
+type revealedScope struct {
 	captured map[string]any
 	opened   map[string]any
 }
 
 // Lookup implements expression.Scope.
-func (r revealed) Lookup(name string) (any, bool) {
+func (r revealedScope) Lookup(name string) (any, bool) {
 	if value, found := r.opened[name]; found {
 		return value, true
 	}

@@ -42,7 +42,7 @@ func (in StateInput) Describe() string {
 
 // StateOutput is the result of StateActivity; kept in workflow history.
 type StateOutput struct {
-	Claimed incremental.Claimed `json:"claimed,omitzero"` // of a Claim
+	Claimed incremental.ClaimedState `json:"claimed,omitzero"` // of a Claim
 }
 
 // Names of the workflow that has a worker do what a person wants to know or change of states, and

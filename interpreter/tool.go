@@ -96,8 +96,8 @@ type ToolInput struct {
 	Note *LedgerEntry `json:"-"`
 	// Prepared gives what the tool has prepared of the write, where that began before the note was made; nil elsewhere.
 	Prepared func() any `json:"-"`
-	// Reshaped gives the rows of the attempt in shape, where that began before the attempt was made; nil elsewhere.
-	Reshaped func() (Reshaped, error) `json:"-"`
+	// ShapedRows gives the rows of the attempt in shape, where that began before the attempt was made; nil elsewhere.
+	Reshaped func() (ShapedRows, error) `json:"-"`
 }
 
 // SinkConnection is a connection that a sink names. Kept in workflow history.

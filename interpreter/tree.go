@@ -73,8 +73,8 @@ type PausedBy struct {
 	Parents []Parent `json:"parents,omitempty"`
 }
 
-// Admitted is the answer to an Admission, or to a RunStart. Kept in workflow history.
-type Admitted struct {
+// AdmissionAnswer is the answer to an Admission, or to a RunStart. Kept in workflow history.
+type AdmissionAnswer struct {
 	Count int `json:"count"`
 	// Hold says that the run, or a parent run, is paused: nothing starts before that is
 	// resumed. What was admitted stays so.
@@ -95,21 +95,21 @@ type Census struct {
 const mostClosed = 100
 
 // Admit counts runs, and says how many of those requested may start.
-func (c *Census) Admit(asked Admission) Admitted {
+func (c *Census) Admit(asked Admission) AdmissionAnswer {
 	if asked.Close != "" && !slices.Contains(c.Closed, asked.Close) {
 		c.Closed = append(c.Closed, asked.Close)
 		c.Closed = c.Closed[max(0, len(c.Closed)-mostClosed):]
 	}
 	if asked.Count < 0 {
 		c.Admitted = max(0, c.Admitted+asked.Count)
-		return Admitted{}
+		return AdmissionAnswer{}
 	}
 	if slices.ContainsFunc(asked.Runs, func(run string) bool { return slices.Contains(c.Closed, run) }) {
-		return Admitted{Closed: true}
+		return AdmissionAnswer{Closed: true}
 	}
 	granted := max(0, min(asked.Count, asked.Tree.Most-c.Admitted))
 	c.Admitted += granted
-	return Admitted{Count: granted}
+	return AdmissionAnswer{Count: granted}
 }
 
 // Check finds what no census is.

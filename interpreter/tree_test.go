@@ -16,17 +16,17 @@ func TestCensus(t *testing.T) {
 	var census interpreter.Census
 	for _, c := range []struct {
 		asked interpreter.Admission
-		want  interpreter.Admitted
+		want  interpreter.AdmissionAnswer
 		count int
 	}{
-		{interpreter.Admission{Count: 6}, interpreter.Admitted{Count: 6}, 6},
-		{interpreter.Admission{Count: 6}, interpreter.Admitted{Count: 4}, 10},
-		{interpreter.Admission{Count: 1}, interpreter.Admitted{}, 10},
-		{interpreter.Admission{Count: -3}, interpreter.Admitted{}, 7},
-		{interpreter.Admission{Close: "a"}, interpreter.Admitted{}, 7},
-		{interpreter.Admission{Count: 1, Runs: []string{"first", "a", "b"}}, interpreter.Admitted{Closed: true}, 7},
-		{interpreter.Admission{Count: 1, Runs: []string{"first", "b"}}, interpreter.Admitted{Count: 1}, 8},
-		{interpreter.Admission{Count: -100}, interpreter.Admitted{}, 0},
+		{interpreter.Admission{Count: 6}, interpreter.AdmissionAnswer{Count: 6}, 6},
+		{interpreter.Admission{Count: 6}, interpreter.AdmissionAnswer{Count: 4}, 10},
+		{interpreter.Admission{Count: 1}, interpreter.AdmissionAnswer{}, 10},
+		{interpreter.Admission{Count: -3}, interpreter.AdmissionAnswer{}, 7},
+		{interpreter.Admission{Close: "a"}, interpreter.AdmissionAnswer{}, 7},
+		{interpreter.Admission{Count: 1, Runs: []string{"first", "a", "b"}}, interpreter.AdmissionAnswer{Closed: true}, 7},
+		{interpreter.Admission{Count: 1, Runs: []string{"first", "b"}}, interpreter.AdmissionAnswer{Count: 1}, 8},
+		{interpreter.Admission{Count: -100}, interpreter.AdmissionAnswer{}, 0},
 	} {
 		c.asked.Tree = tree
 		require.NoError(t, c.asked.Check())

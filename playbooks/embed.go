@@ -14,13 +14,13 @@ var embedded embed.FS
 
 // FS holds the examples by file name. The tests of an example are there under their
 // names, and are not listed.
-var FS fs.FS = listed{embedded}
+var FS fs.FS = playbookFS{embedded}
 
-// listed lists no tests.
-type listed struct{ embed.FS }
+// playbookFS lists no tests.
+type playbookFS struct{ embed.FS }
 
 // ReadDir lists the examples.
-func (l listed) ReadDir(name string) ([]fs.DirEntry, error) {
+func (l playbookFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := l.FS.ReadDir(name)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), "_test.yaml") }), err
 }

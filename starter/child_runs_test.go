@@ -207,7 +207,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	}, patience, 100*time.Millisecond)
 	status := d.status(outer, "--step", "each")
 	require.Empty(t, status.Queue, "it is the child runs that wait")
-	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
+	below := []runs.ChildWait{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
 	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})

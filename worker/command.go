@@ -243,18 +243,18 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	defer stopWatch()
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
 	return work(ctx, opts, c, catalogue, watched, probes, func() {
-		opts.announce(stdout, started{
+		opts.announce(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),
 			metrics: watched.URL(), health: probes.URL(),
 		})
 	})
 }
 
-// started is what a worker says of itself once it polls.
-type started struct{ queue, namespace, address, store, metrics, health string }
+// startInfo is what a worker says of itself once it polls.
+type startInfo struct{ queue, namespace, address, store, metrics, health string }
 
 // announce says that the worker polls: in the form of the log, whatever its level.
-func (o *options) announce(w io.Writer, s started) {
+func (o *options) announce(w io.Writer, s startInfo) {
 	if o.jsonLog() {
 		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
 			"python", onOff(o.allowPython), "payload_store", s.store, "metrics", s.metrics, "health", s.health, "version", version())

@@ -60,7 +60,7 @@ type stage struct {
 	// attributes says that the namespace has our search attributes.
 	attributes bool
 	// recalled is what earlier runs answer.
-	recalled interpreter.Recalled
+	recalled interpreter.EarlierAnswers
 }
 
 // alone is the name under which calls run without their loop, or their run.
@@ -118,11 +118,11 @@ func newStage(t *testing.T, answer play) *stage {
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
 		return interpreter.CheckResult{Limits: interpreter.RunLimits{}}, nil
 	})
-	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
+	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.EarlierAnswers, error) {
 		return s.recalled, nil
 	})
-	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
-		return interpreter.Admitted{}, nil
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+		return interpreter.AdmissionAnswer{}, nil
 	})
 	s.register(interpreter.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

@@ -16,14 +16,14 @@ import (
 )
 
 // newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
-func newClosedTree(t *testing.T, admit func(interpreter.RunStart) interpreter.Admitted) *stage {
+func newClosedTree(t *testing.T, admit func(interpreter.RunStart) interpreter.AdmissionAnswer) *stage {
 	t.Helper()
 	s := newStage(t, fine)
-	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
+	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
 		return admit(in), nil
 	})
-	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
-		return interpreter.Admitted{Closed: true}, nil
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+		return interpreter.AdmissionAnswer{Closed: true}, nil
 	})
 	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
 	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
@@ -45,9 +45,9 @@ func TestClosedTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requests := 0
-			s := newClosedTree(t, func(interpreter.RunStart) interpreter.Admitted {
+			s := newClosedTree(t, func(interpreter.RunStart) interpreter.AdmissionAnswer {
 				requests++
-				return interpreter.Admitted{Closed: true}
+				return interpreter.AdmissionAnswer{Closed: true}
 			})
 			result, took := s.run(`
   - step: outer
@@ -69,7 +69,9 @@ func TestClosedTree(t *testing.T) {
 // run was cancelled.
 func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	t.Parallel()
-	s := newClosedTree(t, func(in interpreter.RunStart) interpreter.Admitted { return interpreter.Admitted{Count: in.Count} })
+	s := newClosedTree(t, func(in interpreter.RunStart) interpreter.AdmissionAnswer {
+		return interpreter.AdmissionAnswer{Count: in.Count}
+	})
 	result, took := s.run(`
   - step: outer
     tool: playbook
@@ -104,15 +106,15 @@ func TestPausedStart(t *testing.T) {
 					require.Equal(t, "outer", start.Attempt.Step)
 					return &interpreter.Hold{Version: 1}
 				}
-				s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
+				s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					admitted += in.Count
-					return interpreter.Admitted{Count: in.Count, Hold: hold(in)}, nil
+					return interpreter.AdmissionAnswer{Count: in.Count, Hold: hold(in)}, nil
 				})
 				s.env.OnActivity(interpreter.MayStartActivity, mock.Anything, mock.Anything).Return(
-					func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
-						return interpreter.Admitted{Hold: hold(in)}, nil
+					func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+						return interpreter.AdmissionAnswer{Hold: hold(in)}, nil
 					})
 				s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
 					Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: most}}, nil)

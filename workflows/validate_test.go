@@ -140,7 +140,7 @@ func clientInputs(t *testing.T) []given {
 			Name: "test.yaml", Source: longPlaybook, Reprocess: again, State: state,
 		}},
 		{"run in full of a step without a state", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, FullRefresh: []string{"fetch"}}},
-		{"run of a step", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, Called: &protocol.Called{Depth: 1}}},
+		{"run of a step", protocol.PlaybookWorkflowName, protocol.Input{Name: "test.yaml", Source: longPlaybook, Called: &protocol.ParentAttempt{Depth: 1}}},
 		{"loop", protocol.LoopWorkflowName, protocol.LoopInput{Task: batch.Task, Elements: make([]expression.Value, 2)}},
 		{"batch", protocol.CallsWorkflowName, batch},
 		{"call", protocol.CallsWorkflowName, protocol.CallsInput{Task: batch.Task}},

@@ -52,14 +52,14 @@ type Group struct {
 func (s *States) Group(group string) Group { return Group{s, group} }
 
 // Claim has a call hold a state.
-func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
 	err = k.update(ctx, incremental.ClaimUpdate, claim, &claimed)
 	return claimed, err
 }
 
 // Move applies writes to states, each by itself.
 func (k Group) Move(ctx context.Context, writes []incremental.StateWrite) error {
-	var moved incremental.Moved
+	var moved incremental.MoveResult
 	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
 		return err
 	}

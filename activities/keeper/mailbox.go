@@ -36,12 +36,12 @@ type deliverer struct{ slots *slots.ByKey }
 
 // deliver gives an answer that was kept to the workflow that accepts it. The error is that
 // its fate is not known.
-func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
+func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
 	done, err := d.slots.Enter(limited, kept.Workflow)
 	if err != nil {
-		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
+		return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
 	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
@@ -52,15 +52,15 @@ func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (in
 	}
 	switch {
 	case err == nil:
-		return interpreter.Delivered{Fate: interpreter.FateAccepted}, nil
+		return interpreter.DeliveryResult{Fate: interpreter.FateAccepted}, nil
 	case errors.Is(err, answers.ErrClosed):
-		return interpreter.Delivered{Fate: interpreter.FateLate}, nil
+		return interpreter.DeliveryResult{Fate: interpreter.FateLate}, nil
 	case refused != nil && refused.Type == interpreter.AnswerRefused:
-		return interpreter.Delivered{Fate: interpreter.FateRefused, Message: refused.Message}, nil
+		return interpreter.DeliveryResult{Fate: interpreter.FateRefused, Message: refused.Message}, nil
 	case refused != nil:
-		return interpreter.Delivered{Fate: interpreter.FateLate, Message: refused.Message}, nil
+		return interpreter.DeliveryResult{Fate: interpreter.FateLate, Message: refused.Message}, nil
 	}
-	return interpreter.Delivered{}, fmt.Errorf("deliver an answer: %w", err)
+	return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: %w", err)
 }
 
 // errMail says that answers are still to be delivered.

@@ -58,15 +58,15 @@ type closedRun struct{ tree, run string }
 
 // admit has the workflow of a tree of runs admit more of them, in its turn, and reports
 // whether they may start now.
-func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
+func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
 	defer heartbeat.Keep(ctx)()
 	leave, err := t.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
-		return interpreter.Admitted{}, err
+		return interpreter.AdmissionAnswer{}, err
 	}
 	defer leave()
 	if start.Count > 0 && t.isClosed(ctx, start.Admission) {
-		return interpreter.Admitted{Closed: true}, nil
+		return interpreter.AdmissionAnswer{Closed: true}, nil
 	}
 	admitted, err := admitRuns(ctx, start.Admission)
 	if err != nil || admitted.Count == 0 {
@@ -77,7 +77,7 @@ func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpre
 }
 
 // mayStart reports whether a run may start now that needs no admission any more.
-func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
+func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.AdmissionAnswer, err error) {
 	if admitted.Closed = t.isClosed(ctx, start.Admission); admitted.Closed {
 		return admitted, nil
 	}
@@ -123,7 +123,7 @@ func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) b
 
 // admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
-func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.Admitted, err error) {
+func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.AdmissionAnswer, err error) {
 	info, tree := activity.GetInfo(ctx), lasting{
 		name: interpreter.TreeWorkflow, id: admission.Tree.WorkflowID(), query: interpreter.TreeQuery, priority: 1, // many wait for it
 		summary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", admission.Tree.Most),

@@ -131,7 +131,7 @@ func (t *together) append(c clause, args []any) {
 }
 
 // text is the statement. Sessions send few that differ, and many times each.
-func (t *together) text(sent *assembled) string {
+func (t *together) text(sent *statementCache) string {
 	for _, one := range sent.statements {
 		if slices.Equal(one.clauses, t.clauses) {
 			return one.text
@@ -179,8 +179,8 @@ func numberedFrom(before int, text string) string {
 	})
 }
 
-// assembled are the texts of statements that a session has sent.
-type assembled struct{ statements []assembledStatement }
+// statementCache are the texts of statements that a session has sent.
+type statementCache struct{ statements []assembledStatement }
 
 type assembledStatement struct {
 	clauses []clause

@@ -29,7 +29,7 @@ type query struct {
 	limit int64 // of the result, in bytes
 	usual int   // how large a message may be in other uses of the connection
 
-	numbered statement.Numbered
+	numbered statement.NumberedStatement
 	prepared *pgconn.StatementDescription
 	oids     []uint32 // of its parameters, as they were prepared
 }

@@ -48,7 +48,7 @@ type session struct {
 	tables map[string]tableDescription
 	// overlapping are states some of whose known rows are behind what their calls have reached.
 	overlapping map[string]bool
-	assembled   assembled
+	assembled   statementCache
 	// owners is until when those of the ledger's tables are known to be trusted.
 	owners time.Time
 	// prepared are the statements of its writes.

@@ -16,9 +16,9 @@ func (t *tableTx) HoldWriters(ctx context.Context, w *sqltool.TableWrite) error 
 }
 
 // Inspect describes the table of a write.
-func (t *tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Inspected, error) {
-	found := &sqltool.Inspected{}
-	for _, read := range []func(context.Context, *sqltool.TableWrite, *sqltool.Inspected) error{
+func (t *tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
+	found := &sqltool.TargetTable{}
+	for _, read := range []func(context.Context, *sqltool.TableWrite, *sqltool.TargetTable) error{
 		t.inspectTable, t.inspectColumns, t.inspectChecks, t.inspectReferences,
 	} {
 		if err := read(ctx, w, found); err != nil {
@@ -28,7 +28,7 @@ func (t *tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.
 	return found, nil
 }
 
-func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {
+func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT n.nspname::text, c.relkind::text, row_security_active(c.oid), c.relhasrules,
 			c.relkind <> 'p' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`
@@ -65,7 +65,7 @@ func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.TableWrite, found
 }
 
 // inspectColumns has defaults look sequences up by their names: a table beside would else be in the way of who drops its target, which owns them.
-func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {
+func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> t.typcollation
 				THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname) ELSE '' END,
 			a.attnotnull,
@@ -86,7 +86,7 @@ func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, fou
 	})
 }
 
-func (t *tableTx) inspectChecks(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {
+func (t *tableTx) inspectChecks(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT 'CONSTRAINT ' || quote_ident(conname) || ' CHECK (' || pg_get_expr(conbin, conrelid) || ')'
 		FROM pg_constraint WHERE conrelid = to_regclass($1) AND contype = 'c' ORDER BY conname`
 	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
@@ -97,7 +97,7 @@ func (t *tableTx) inspectChecks(ctx context.Context, w *sqltool.TableWrite, foun
 	})
 }
 
-func (t *tableTx) inspectReferences(ctx context.Context, w *sqltool.TableWrite, found *sqltool.Inspected) error {
+func (t *tableTx) inspectReferences(ctx context.Context, w *sqltool.TableWrite, found *sqltool.TargetTable) error {
 	const describe = `SELECT DISTINCT conrelid::regclass::text, conrelid = confrelid FROM pg_constraint
 		WHERE confrelid = to_regclass($1) AND contype = 'f' ORDER BY 1`
 	return t.Query(ctx, describe, []any{w.QuotedTable()}, found.AddReference)

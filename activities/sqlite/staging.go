@@ -39,8 +39,8 @@ func (tableTx) Share(context.Context, *sqltool.TableWrite, *sqltool.TableWrite) 
 func (tableTx) Free(context.Context, []string) (bool, error) { return true, nil }
 
 // Inspect describes the table of a write.
-func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Inspected, error) {
-	found := &sqltool.Inspected{}
+func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
+	found := &sqltool.TargetTable{}
 	name := w.Table[len(w.Table)-1]
 	if len(w.Table) > 1 {
 		found.Schema = w.Table[0]
@@ -67,7 +67,7 @@ func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.I
 	return found, t.inspectReferences(ctx, name, found)
 }
 
-func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found *sqltool.Inspected) error {
+func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found *sqltool.TargetTable) error {
 	const generated, stored = 2, 3
 	err := t.Query(ctx, `SELECT name, type, "notnull", coalesce(dflt_value, ''), hidden FROM pragma_table_xinfo($1) ORDER BY cid`, []any{name},
 		func(scan func(...any) error) error {
@@ -102,7 +102,7 @@ func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found 
 	})
 }
 
-func (t tableTx) inspectReferences(ctx context.Context, name string, found *sqltool.Inspected) error {
+func (t tableTx) inspectReferences(ctx context.Context, name string, found *sqltool.TargetTable) error {
 	const references = `SELECT DISTINCT m.name, lower(m.name) = lower($1) FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
 		WHERE m.type = 'table' AND lower(f."table") = lower($1) ORDER BY 1`
 	return t.Query(ctx, references, []any{name}, found.AddReference)

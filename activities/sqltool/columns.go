@@ -190,7 +190,7 @@ func (w *TableWrite) discardNoBytes(column Column) {
 }
 
 // WriteRows deletes and writes the rows of a write that is settled, turn by turn.
-func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Written, err error) {
+func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written WriteResult, err error) {
 	insert, fit, err := inserting(ctx, tx, w)
 	if err != nil {
 		return written, err

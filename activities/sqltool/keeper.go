@@ -28,7 +28,7 @@ func (StateTool) Notes(in interpreter.ToolInput) bool {
 }
 
 // ClaimState has the call hold the state.
-func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
 	target, err := Target(in)
 	if err != nil {
 		return claimed, err

@@ -64,7 +64,7 @@ func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrit
 
 // newerKey are the columns by which rows are compared: those of the key, or else the one that bounds what is replaced. There
 // are none where the table lacks one of them.
-func (s *stage) newerKey(target *Inspected) (key []InspectedColumn) {
+func (s *stage) newerKey(target *TargetTable) (key []InspectedColumn) {
 	names := s.write.Key
 	if where := s.write.staging.where; len(names) == 0 && where != nil {
 		names = []string{where.column}

@@ -17,7 +17,7 @@ const (
 )
 
 // publish puts the rows in place that are beside the table, once.
-func (s *stage) publish(ctx context.Context) (written Written, err error) {
+func (s *stage) publish(ctx context.Context) (written WriteResult, err error) {
 	if err := s.enter(ctx, true); err != nil {
 		return written, err
 	}
@@ -97,7 +97,7 @@ func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, e
 }
 
 // put changes the target.
-func (s *stage) put(ctx context.Context, rows int64, columns []string, there []Column) (written Written, err error) {
+func (s *stage) put(ctx context.Context, rows int64, columns []string, there []Column) (written WriteResult, err error) {
 	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
 		return written, err
 	}
@@ -121,14 +121,14 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 	if err := p.keepNewer(ctx); err != nil {
 		return written, err
 	}
-	if written, err = p.change(ctx, rows); err != nil || written == (Written{}) {
+	if written, err = p.change(ctx, rows); err != nil || written == (WriteResult{}) {
 		return written, err
 	}
 	return written, s.recordPublished(ctx, there)
 }
 
 // change deletes, changes and inserts rows of the target.
-func (p *difference) change(ctx context.Context, rows int64) (written Written, err error) {
+func (p *difference) change(ctx context.Context, rows int64) (written WriteResult, err error) {
 	s, within := p.stage, p.within
 	switch {
 	case rows == 0 && s.write.staging.deleteMissing:
@@ -145,7 +145,7 @@ func (p *difference) change(ctx context.Context, rows int64) (written Written, e
 }
 
 // missing deletes what was not read, unless that is too much.
-func (s *stage) missing(ctx context.Context, written *Written, isGone string) error {
+func (s *stage) missing(ctx context.Context, written *WriteResult, isGone string) error {
 	table := s.write.QuotedTable()
 	gone, err := s.rowsOf(ctx, table, isGone)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *stage) ofBounds() string {
 }
 
 // end drops the table beside, and keeps that its rows are published.
-func (s *stage) end(ctx context.Context, written Written) error {
+func (s *stage) end(ctx context.Context, written WriteResult) error {
 	id := s.write.staging.ID
 	for _, own := range []*TableWrite{s.beside, s.newer} {
 		if own == nil {
@@ -189,7 +189,7 @@ func (s *stage) end(ctx context.Context, written Written) error {
 // difference is how staged rows take the place of those of their target.
 type difference struct {
 	*stage
-	target  *Inspected
+	target  *TargetTable
 	columns []string // that rows have had
 	within  string   // condition of the rows of the target that are replaced
 	fresh   string   // condition of staged rows that are put in place
@@ -230,7 +230,7 @@ func (p *difference) insert(condition string) string {
 }
 
 // all deletes the rows that are replaced, and inserts the others.
-func (p *difference) all(ctx context.Context) (written Written, err error) {
+func (p *difference) all(ctx context.Context) (written WriteResult, err error) {
 	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
 		return written, err
 	}
@@ -241,7 +241,7 @@ func (p *difference) all(ctx context.Context) (written Written, err error) {
 
 // byKey deletes what is gone, changes what differs and inserts what is new. Of rows with one key the one that
 // was written last counts. Where rows of the table point at each other, what they point at comes first and goes last.
-func (p *difference) byKey(ctx context.Context) (written Written, err error) {
+func (p *difference) byKey(ctx context.Context) (written WriteResult, err error) {
 	var (
 		table, beside, keys = p.write.QuotedTable() + " AS " + thereName, p.beside.QuotedTable(), QuoteNames(p.write.Key)
 		steps               = []struct {

@@ -109,7 +109,7 @@ type StagingTx interface {
 	// Alone is ErrShared where other writes use the table meanwhile.
 	Alone() error
 	// Inspect describes the table of a write.
-	Inspect(ctx context.Context, w *TableWrite) (*Inspected, error)
+	Inspect(ctx context.Context, w *TableWrite) (*TargetTable, error)
 	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
 	// not kept. It waits 5 s at most.
 	HoldWriters(ctx context.Context, w *TableWrite) error
@@ -122,8 +122,8 @@ type StagingTx interface {
 	Free(ctx context.Context, table []string) (bool, error)
 }
 
-// Inspected describes the target of staged rows, as the table beside it has to be made.
-type Inspected struct {
+// TargetTable describes the target of staged rows, as the table beside it has to be made.
+type TargetTable struct {
 	Schema string // "" where there is one
 	// NoSchema says that the table's schema is not there.
 	NoSchema bool
@@ -138,7 +138,7 @@ type Inspected struct {
 
 // AddReference reads the name of a table with a foreign key to this one, and whether it
 // is this one itself.
-func (i *Inspected) AddReference(scan func(...any) error) error {
+func (i *TargetTable) AddReference(scan func(...any) error) error {
 	var (
 		table string
 		own   bool
@@ -273,7 +273,7 @@ func (s *staging) readWhere(in interpreter.ToolInput) error {
 
 // Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
 // write of it. The write that is returned has what was left out.
-func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, *TableWrite, error) {
+func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResult, *TableWrite, error) {
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
 		if err == nil && !written.leftNothing(settled) {
@@ -284,23 +284,23 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, 
 	s := &stage{tx: tx, write: w}
 	switch w.staging.Do {
 	case interpreter.StagingBegin:
-		return Written{}, w, s.begin(ctx)
+		return WriteResult{}, w, s.begin(ctx)
 	case interpreter.StagingPublish:
 		written, err := s.publish(ctx)
 		return written, w, err
 	}
 	if err := s.enter(ctx, false); err != nil {
-		return Written{}, w, err
+		return WriteResult{}, w, err
 	}
 	if w.staging.Do == interpreter.StagingSettle {
-		return Written{}, w, s.leave(ctx, 0, nil)
+		return WriteResult{}, w, s.leave(ctx, 0, nil)
 	}
 	if w.replace {
 		return s.rows(ctx, settled)
 	}
 	settled, err := s.withoutNewer(ctx, settled)
 	if err != nil {
-		return Written{}, settled, err
+		return WriteResult{}, settled, err
 	}
 	written, err := WriteRows(ctx, tx, settled)
 	if err != nil {
@@ -313,8 +313,8 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, 
 }
 
 // leftNothing reports whether a write that leaves rows as they are has left all of them.
-func (written Written) leftNothing(w *TableWrite) bool {
-	return w.name == modeInsertOrIgnore && written == Written{}
+func (written WriteResult) leftNothing(w *TableWrite) bool {
+	return w.name == modeInsertOrIgnore && written == WriteResult{}
 }
 
 // stage is what is staged for a call or loop, in a transaction.
@@ -329,7 +329,7 @@ type stage struct {
 	// columns are those that rows of the part have had.
 	columns []string
 	// published is what publishing has done, nil before.
-	published *Written
+	published *WriteResult
 	fresh     bool // nothing was known of the call or loop before
 	// before is how many rows of the table there were before its first write, if what was not read is deleted; nil where that is not known.
 	before *int64
@@ -354,7 +354,7 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 		beside, newer      *string
 		replaces           string
 		dropped, published bool
-		written            Written
+		written            WriteResult
 	)
 	find := func() error {
 		return s.tx.Query(ctx, "SELECT beside, newer, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_before, rows_affected, rows_deleted FROM "+
@@ -527,21 +527,21 @@ func (w *TableWrite) InWordsOfTarget(message string) string {
 }
 
 // rows writes the rows of the write beside their table.
-func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableWrite, error) {
+func (s *stage) rows(ctx context.Context, settled *TableWrite) (WriteResult, *TableWrite, error) {
 	if len(settled.Rows) == 0 {
-		return Written{}, settled, s.leave(ctx, 0, nil)
+		return WriteResult{}, settled, s.leave(ctx, 0, nil)
 	}
 	for _, column := range settled.tableColumns { // the table beside would take them
 		if column.ReadOnly && slices.Contains(settled.Columns, column.Name) {
-			return Written{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written: the database generates its values; remove it from args",
+			return WriteResult{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written: the database generates its values; remove it from args",
 				settled.placeOf(column.Name, false), column.Name, settled.Shown)
 		}
 	}
 	if err := s.prepare(ctx, settled); err != nil {
-		return Written{}, settled, err
+		return WriteResult{}, settled, err
 	}
 	if err := s.holdInstants(settled, settled.tableColumns); err != nil {
-		return Written{}, settled, err
+		return WriteResult{}, settled, err
 	}
 	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
 	beside.number(settled.Rows)
@@ -669,7 +669,7 @@ func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
 func (s *stage) changesBeside(ctx context.Context, target, there []Column) (changes []interpreter.DDL, err error) {
 	var (
 		d         = s.tx.Dialect()
-		inspected *Inspected
+		inspected *TargetTable
 	)
 	for _, column := range target {
 		switch at := slices.IndexFunc(there, func(c Column) bool { return c.Name == column.Name }); {
@@ -736,7 +736,7 @@ func (s *stage) make(ctx context.Context, columns []Column) error {
 }
 
 // inspect describes the target, or says why rows of it cannot be published together.
-func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
+func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
 	w := s.write
 	target, err := s.tx.Inspect(ctx, w)
 	if err != nil {
@@ -765,7 +765,7 @@ const whereCheck = "reprise_replace_where"
 
 // create is the statement that makes the table beside. What a row has to be like is checked
 // there already, but for what it has to be beside others.
-func (s *stage) create(ctx context.Context, target *Inspected, there []Column) (string, error) {
+func (s *stage) create(ctx context.Context, target *TargetTable, there []Column) (string, error) {
 	var (
 		w       = s.write
 		columns []string

@@ -218,7 +218,7 @@ func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err
 }
 
 // claimState has a call hold a state, which is about the table of target.
-func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.Claimed, err error) {
+func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target *TableWrite) (claimed incremental.ClaimedState, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
 	if err != nil {
 		return claimed, err
@@ -228,7 +228,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, target
 	case err != nil:
 		return claimed, err
 	case decision.Refused != nil:
-		return incremental.Claimed{Refused: decision.Refused}, nil
+		return incremental.ClaimedState{Refused: decision.Refused}, nil
 	case decision.Repeated:
 		state.Watermark = state.Found
 		return state.claimed(ctx, tx, claim, target.Shown)
@@ -297,7 +297,7 @@ func (t claimTarget) KnowsRows() (known bool, err error) {
 }
 
 // claimed is the state as a claim finds it.
-func (s *storedState) claimed(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.Claimed, err error) {
+func (s *storedState) claimed(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.ClaimedState, err error) {
 	claimed.Watermark = s.Watermark
 	if !claim.Inserts {
 		return claimed, nil

@@ -353,8 +353,8 @@ func pickFrom[T any](list []T, at []int) []T {
 	return lists.Map(at, func(i int) T { return list[i] })
 }
 
-// Written is what a write has done.
-type Written struct {
+// WriteResult is what a write has done.
+type WriteResult struct {
 	affected, deleted int64
 	// inserted and updated are parts of affected, 0 where that is not known.
 	inserted, updated int64
@@ -363,7 +363,7 @@ type Written struct {
 }
 
 // Affected is what a write has done that deletes nothing.
-func Affected(rows int64) Written { return Written{affected: rows} }
+func Affected(rows int64) WriteResult { return WriteResult{affected: rows} }
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
@@ -371,7 +371,7 @@ func (w *TableWrite) IsPlain() bool {
 }
 
 // Result is the result of a write.
-func (w *TableWrite) Result(written Written) interpreter.ToolResult {
+func (w *TableWrite) Result(written WriteResult) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
 	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
@@ -385,7 +385,7 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 }
 
 // withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
-func withFigures(w *TableWrite, result interpreter.ToolResult, written Written) interpreter.ToolResult {
+func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
 	if w.rejection.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
@@ -395,7 +395,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written Written) 
 }
 
 // figuresOf are the figures of a write. Those of rows that are staged are those of their publishing.
-func figuresOf(w *TableWrite, written Written) *interpreter.Rows {
+func figuresOf(w *TableWrite, written WriteResult) *interpreter.Rows {
 	table := w.target
 	table.Rejected, table.Discarded = int64(w.leftOut.RejectedRows), int64(w.leftOut.DiscardedRows)
 	if stages := written.beside || w.Staged() && w.replace; !stages || w.staging.Do == interpreter.StagingPublish {

@@ -89,7 +89,7 @@ type StateKeeper interface {
 	Ledger
 
 	// ClaimState has the call hold the state from now on, or says why it cannot.
-	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.Claimed, error)
+	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.ClaimedState, error)
 
 	// MoveState is a write without rows.
 	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error

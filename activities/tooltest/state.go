@@ -115,7 +115,7 @@ func (s *StateTest) In(rows ...any) interpreter.ToolInput {
 }
 
 // Claim has a call hold the state.
-func (s *StateTest) Claim(holder string) incremental.Claimed {
+func (s *StateTest) Claim(holder string) incremental.ClaimedState {
 	s.Helper()
 	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), s.claim(holder))
 	require.NoError(s, err)
@@ -223,9 +223,9 @@ func stateIsClaimed(s *StateTest) {
 	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(7), At(7).Position), Row(1, 7)))
 	require.Zero(s, s.Claim("a"), "the same call gets what it found")
 	require.Equal(s, 1, s.MustWrite(s.Move("a", 2, To(8), At(8).Position), Row(2, 8)), "and nothing is reset")
-	require.Equal(s, incremental.Claimed{Watermark: At(8)}, s.Claim("b"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.Claim("b"))
 	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(9), At(9).Position), Row(3, 9)))
-	require.Equal(s, incremental.Claimed{Watermark: At(8)}, s.Claim("b"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.Claim("b"))
 }
 
 func stateOfAnother(s *StateTest) {
@@ -258,7 +258,7 @@ func stateOfAnotherTable(s *StateTest) {
 	there, other := s.Table, s.Table+"_other"
 	s.query(s, "CREATE TABLE "+other+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
 	s.query(s, "INSERT INTO "+other+" VALUES (7, 7, 7)")
-	claim := func(holder, table string, full bool) incremental.Claimed {
+	claim := func(holder, table string, full bool) incremental.ClaimedState {
 		s.Table = table
 		claim := s.claim(holder)
 		claim.Full = full
@@ -268,8 +268,8 @@ func stateOfAnotherTable(s *StateTest) {
 	}
 	claim("a", there, false)
 	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5)))
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("b", s.spelled(there), false))
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("c", there, false))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("b", s.spelled(there), false))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("c", there, false))
 	refused := claim("d", other, false).Refused
 	require.NotNil(s, refused, "the other table has rows, and not those before the watermark")
 	require.Equal(s, incremental.TypeOfAnother, refused.Type)
@@ -284,7 +284,7 @@ func stateOfAnotherTable(s *StateTest) {
 	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh: the sink writes to")
 	require.Equal(s, incremental.TypeOfAnother, claim("f", there, false).Refused.Type, "it is that table's now")
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(there), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("f", there, false), "who sets a state says that the table has its rows")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("f", there, false), "who sets a state says that the table has its rows")
 	require.Equal(s, incremental.TypeOfAnother, claim("g", other, false).Refused.Type)
 	s.reset()
 	made := there + "_made"
@@ -293,13 +293,13 @@ func stateOfAnotherTable(s *StateTest) {
 	in.Fields = Fields(map[string]any{"table": made, "schema_contract": "evolve"})
 	_, err := s.Write(in, s.Move("h", 1, To(5), nil))
 	require.NoError(s, err)
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("i", s.spelled(made), false), "the table that its first write has made")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("i", s.spelled(made), false), "the table that its first write has made")
 	require.Equal(s, incremental.TypeOfAnother, claim("j", other, false).Refused.Type)
 }
 
 // stateOfOtherTables: the tables to which a call writes beside that of the state have the rows before the watermark too.
 func stateOfOtherTables(s *StateTest) {
-	claim := func(holder string, full bool, tables ...string) incremental.Claimed {
+	claim := func(holder string, full bool, tables ...string) incremental.ClaimedState {
 		claim := s.claim(holder)
 		claim.Full, claim.Tables = full, tables
 		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), claim)
@@ -316,8 +316,8 @@ func stateOfOtherTables(s *StateTest) {
 	for _, says := range []string{"table x of here", "starter run --full-refresh", "starter state reset", "starter state set"} {
 		require.Contains(s, refused.Message, says)
 	}
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("c", false, "y of here"))
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("d", false, none...))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("c", false, "y of here"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("d", false, none...))
 	require.NotNil(s, claim("e", false, "y of here").Refused, "what was written meanwhile is not in it")
 	for range 2 {
 		require.Zero(s, claim("f", true, "y of here"), "a full refresh begins anew, also where the same call claims again")
@@ -327,7 +327,7 @@ func stateOfOtherTables(s *StateTest) {
 	require.Equal(s, 1, s.MustWrite(s.Move("g", 1, To(6), nil), Row(2, 6)))
 	require.NotNil(s, claim("h", false, "z of here").Refused)
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
-	require.Equal(s, incremental.Claimed{Watermark: At(5)}, claim("h", false, "z of here"), "who sets a state says that its tables have its rows")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("h", false, "z of here"), "who sets a state says that its tables have its rows")
 }
 
 // spelled is another spelling of a table.
@@ -412,7 +412,7 @@ func stateWithoutTable(s *StateTest) {
 	full.Holder = "f"
 	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), full)
 	require.NoError(s, err)
-	require.Equal(s, incremental.Claimed{Watermark: At(6)}, claimed, "over a table with rows the watermark stays")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(6)}, claimed, "over a table with rows the watermark stays")
 	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
 	require.Zero(s, s.Claim("d"))
@@ -439,7 +439,7 @@ func emptiedByItsRows(s *StateTest) {
 	write(deleting(nil, 1), moves("a", 1, To(1)))
 	write(deleting(true, 1), moves("a", 2, To(2)))
 	require.Empty(s, s.Written())
-	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.Claim("b"))
 	write(s.In(), moves("b", 1, To(3)))
 	require.Nil(s, s.Claim("c").Refused, "a write of nothing changes nothing of it")
 	write(deleting(nil, 3), moves("c", 1, To(3)))
@@ -717,11 +717,11 @@ func stateIsSet(s *StateTest) {
 	require.Equal(s, 2, s.Watermark())
 	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
 	s.RequireMoved(err, "set or forgotten")
-	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.Claim("b"))
 	other := *s
 	other.State += " made"
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: other.State, By: "ann@host", To: At(3)}))
-	require.Equal(s, incremental.Claimed{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
 }
 
 func stateIsReset(s *StateTest) {

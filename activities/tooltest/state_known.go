@@ -7,7 +7,7 @@ import (
 )
 
 // claimToInsert is a claim of a call whose sink leaves out rows that come again, by a key.
-func (s *StateTest) claimToInsert(holder string, key ...string) incremental.Claimed {
+func (s *StateTest) claimToInsert(holder string, key ...string) incremental.ClaimedState {
 	s.Helper()
 	claim := s.claim(holder)
 	claim.Inserts, claim.Key = true, key
@@ -26,7 +26,7 @@ func rowsKnownFrom(s *StateTest) {
 		claimed := s.claimToInsert(holder, "id")
 		require.NotEmpty(s, claimed.KnownTo)
 		claimed.KnownTo = nil
-		require.Equal(s, incremental.Claimed{Watermark: At(9), KnownFrom: At(7).Position}, claimed)
+		require.Equal(s, incremental.ClaimedState{Watermark: At(9), KnownFrom: At(7).Position}, claimed)
 	}
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
 	require.NoError(s, err)

@@ -116,17 +116,17 @@ func TestRecalledMerge(t *testing.T) {
 	kept := func(step, from string) interpreter.KeptStep {
 		return interpreter.KeptStep{Step: step, Visit: 1, From: from}
 	}
-	var found interpreter.Recalled
-	found.Merge("second", interpreter.Kept{
+	var found interpreter.EarlierAnswers
+	found.Merge("second", interpreter.EarlierWork{
 		Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.KeptStep{kept("a", "second")},
 		Loops: []interpreter.KeptLoop{{Step: "l", Visit: 1, Runs: []string{"second/l#1"}}},
 	})
-	found.Merge("first", interpreter.Kept{
+	found.Merge("first", interpreter.EarlierWork{
 		Run: interpreter.RunInfo{RunID: "0"}, Steps: []interpreter.KeptStep{kept("a", "first"), kept("b", "first")}, Wrote: true,
 		Loops: []interpreter.KeptLoop{{Step: "l", Visit: 1, Runs: []string{"first/l#1"}}},
 	})
-	require.Equal(t, interpreter.Recalled{
-		Kept: interpreter.Kept{
+	require.Equal(t, interpreter.EarlierAnswers{
+		EarlierWork: interpreter.EarlierWork{
 			Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.KeptStep{kept("a", "second"), kept("b", "first")}, Wrote: true,
 			Loops: []interpreter.KeptLoop{{Step: "l", Visit: 1, Runs: []string{"second/l#1", "first/l#1"}}},
 		},
@@ -140,7 +140,7 @@ func TestKeptWithin(t *testing.T) {
 	step := func(name string, bytes int) interpreter.KeptStep {
 		return interpreter.KeptStep{Step: name, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", bytes))}}
 	}
-	kept := interpreter.Kept{Steps: []interpreter.KeptStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
+	kept := interpreter.EarlierWork{Steps: []interpreter.KeptStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
 	within := kept.Within(3000)
 	require.Equal(t, []string{"z", "b", "d"}, within.Left)
 	require.Equal(t, []interpreter.KeptStep{step("a", 500), step("c", 400)}, within.Steps)

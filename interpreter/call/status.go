@@ -39,7 +39,7 @@ type View struct {
 	// Reported how far it has come; nil for none.
 	Awaited  *await.Awaited
 	Answer   *interpreter.Answer
-	Reported *interpreter.Reported
+	Reported *interpreter.ReportedProgress
 }
 
 // View is how far the call has come.

@@ -171,9 +171,9 @@ type DriveInput struct {
 	// Width is how many calls run at a time; with 0 they go one after the
 	// other, and none begins before the one before it has ended.
 	Width int `json:"width,omitempty"`
-	// Known is set where the calls are iterations of a loop with a failure budget:
+	// LoopCounts is set where the calls are iterations of a loop with a failure budget:
 	// once it is spent, no call begins and those that have begun are left.
-	Known *interpreter.Known `json:"known,omitempty"`
+	Known *interpreter.LoopCounts `json:"known,omitempty"`
 	// Pages limits the activity to pages of calls that have begun; what else
 	// happens is left to the workflow. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`

@@ -17,8 +17,8 @@ const (
 	TextType
 )
 
-// Mixed is a comparison of a text with a number, which no data makes true.
-type Mixed struct {
+// MixedComparison is a comparison of a text with a number, which no data makes true.
+type MixedComparison struct {
 	Offset   int // in runes, of the side that is written out
 	Operator string
 	Written  string // that side, as in the expression
@@ -26,10 +26,10 @@ type Mixed struct {
 	Type     Type   // of Other
 }
 
-// Mixed returns the comparisons of a text with a number, where one side is written out and
+// MixedComparison returns the comparisons of a text with a number, where one side is written out and
 // the type of the other is known: of a function, or of a name, which is asked of typeOf by its
 // constant path.
-func (p *Program) Mixed(typeOf func(root string, path []any) Type) []Mixed {
+func (p *Program) Mixed(typeOf func(root string, path []any) Type) []MixedComparison {
 	finder := mixedFinder{source: []rune(p.source), typeOf: typeOf}
 	tree := p.tree
 	ast.Walk(&tree, &finder)
@@ -39,7 +39,7 @@ func (p *Program) Mixed(typeOf func(root string, path []any) Type) []Mixed {
 type mixedFinder struct {
 	source []rune
 	typeOf func(root string, path []any) Type
-	found  []Mixed
+	found  []MixedComparison
 }
 
 var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
@@ -75,7 +75,7 @@ func (f *mixedFinder) compare(operator string, side, written ast.Node) bool {
 	if kind == AnyType || other == AnyType || kind == other || writtenType(side) != AnyType {
 		return false
 	}
-	f.found = append(f.found, Mixed{
+	f.found = append(f.found, MixedComparison{
 		Offset: written.Location().From, Operator: operator, Written: f.text(written), Other: f.text(side), Type: kind,
 	})
 	return true

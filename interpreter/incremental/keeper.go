@@ -51,7 +51,7 @@ type keptState struct {
 	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
 	Tables []string       `json:"tables,omitzero"` // those of State
 	At     time.Time      `json:"at,omitzero"`
-	// Moved says that the holder has moved it.
+	// MoveResult says that the holder has moved it.
 	Moved bool `json:"moved,omitempty"`
 }
 
@@ -167,24 +167,24 @@ func (s SourceIdentity) Digested() SourceIdentity {
 }
 
 // Claim has a call hold a state from now on, or says why it cannot.
-func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
+func (k *Keeper) Claim(claim Claim, now time.Time) ClaimedState {
 	s, found := k.get(claim.Name)
 	claim.Holder, claim.Source = digest(claim.Holder), claim.Source.Digested()
 	decision, _ := s.entry().Claim(claim, nil, now) // only targets fail
 	switch {
 	case decision.Refused != nil:
-		return Claimed{Refused: decision.Refused}
+		return ClaimedState{Refused: decision.Refused}
 	case decision.Repeated:
-		return Claimed{Watermark: decision.Entry.Found}
+		return ClaimedState{Watermark: decision.Entry.Found}
 	}
 	if !found {
 		decision.Entry.MovedAt = now
 	}
 	if !k.put(stateOf(decision.Entry)) {
-		return Claimed{Refused: k.full()}
+		return ClaimedState{Refused: k.full()}
 	}
 	k.record(decision.Changes...)
-	return Claimed{Watermark: decision.Entry.Watermark}
+	return ClaimedState{Watermark: decision.Entry.Watermark}
 }
 
 func (k *Keeper) full() *Refusal {
@@ -235,14 +235,14 @@ func (k *Keeper) Undo(write StateWrite, now time.Time) {
 }
 
 // MoveAll applies writes, each by itself.
-func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
-	moved, refused := Moved{Refused: make([]*Refusal, len(writes))}, false
+func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) MoveResult {
+	moved, refused := MoveResult{Refused: make([]*Refusal, len(writes))}, false
 	for i, write := range writes {
 		moved.Refused[i] = k.Move(write, now)
 		refused = refused || moved.Refused[i] != nil
 	}
 	if !refused {
-		return Moved{}
+		return MoveResult{}
 	}
 	return moved
 }

@@ -229,7 +229,7 @@ func TestKeeperRefusals(t *testing.T) {
 func TestKeeperOfOtherTables(t *testing.T) {
 	t.Parallel()
 	k := &incremental.Keeper{}
-	claim := func(holder string, full bool, tables ...string) incremental.Claimed {
+	claim := func(holder string, full bool, tables ...string) incremental.ClaimedState {
 		return k.Claim(incremental.Claim{
 			Name: "s", Holder: holder, Run: "run-" + holder, Full: full, Tables: tables,
 			Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
@@ -239,7 +239,7 @@ func TestKeeperOfOtherTables(t *testing.T) {
 		t.Helper()
 		require.Nil(t, k.Move(incremental.StateWrite{Name: "s", Holder: holder, Number: 1, Move: &incremental.Move{To: cursor(t, to), Rows: 1}}, noon))
 	}
-	refused := func(claimed incremental.Claimed, table string) {
+	refused := func(claimed incremental.ClaimedState, table string) {
 		t.Helper()
 		require.NotNil(t, claimed.Refused)
 		require.Equal(t, incremental.TypeOfAnother, claimed.Refused.Type)
@@ -253,8 +253,8 @@ func TestKeeperOfOtherTables(t *testing.T) {
 	refused(claim("d", false, "x", "y"), "table x:")
 	require.Equal(t, cursor(t, 10), claim("e", false, none...).Watermark)
 	refused(claim("f", false, "y"), "table y:")
-	require.Equal(t, incremental.Claimed{}, claim("g", true, "x", "y"), "it begins anew")
-	require.Equal(t, incremental.Claimed{}, claim("h", false, "x", "y"), "the call before has failed, and its table lacks rows")
+	require.Equal(t, incremental.ClaimedState{}, claim("g", true, "x", "y"), "it begins anew")
+	require.Equal(t, incremental.ClaimedState{}, claim("h", false, "x", "y"), "the call before has failed, and its table lacks rows")
 	move("h", 20)
 	require.Equal(t, incremental.FullIntoAnother, k.History("s")[1].Note)
 	refused(claim("i", false, "z"), "table z:")

@@ -42,8 +42,8 @@ type Claim struct {
 // Form is how the cursors of the source are written.
 func (c Claim) Form() Form { return Form{Type: c.Source.Type, Format: c.Format} }
 
-// Claimed is the state that a call has claimed; kept in workflow history.
-type Claimed struct {
+// ClaimedState is the state that a call has claimed; kept in workflow history.
+type ClaimedState struct {
 	// Watermark is the state's when the holder claimed it first; zero for one that has not
 	// moved.
 	Watermark Cursor `json:"watermark,omitzero"`

@@ -83,8 +83,8 @@ type span struct {
 	failed   bool
 }
 
-// listed is a partition of a list; kept in workflow history.
-type listed struct {
+// listedPartition is a partition of a list; kept in workflow history.
+type listedPartition struct {
 	Key      string `json:"key"`
 	Identity string `json:"identity"`
 	Failed   bool   `json:"failed,omitempty"`
@@ -101,7 +101,7 @@ type running struct {
 // thousands which are done take one entry. PartitionsWorkflow is around it.
 type Ledger struct {
 	spans   []span // in their order, none over another
-	listed  []listed
+	listed  []listedPartition
 	running []running
 	claims  []BackfillClaim // of backfills
 }
@@ -116,7 +116,7 @@ func (l *Ledger) Note(note Note) error {
 		l.running = append(l.running, running{Key: p.Key, From: from(p), Run: note.Run})
 		l.running = l.running[max(len(l.running)-maxRunning, 0):]
 	case p.Start.IsZero():
-		return l.list(listed{Key: p.Key, Identity: note.Identity, Failed: note.Status == Failed})
+		return l.list(listedPartition{Key: p.Key, Identity: note.Identity, Failed: note.Status == Failed})
 	default:
 		return l.put(span{p.Start.Unix(), p.End.Unix(), note.Identity, note.Status == Failed})
 	}
@@ -130,8 +130,8 @@ func from(p Partition) int64 {
 	return p.Start.Unix()
 }
 
-func (l *Ledger) list(next listed) error {
-	if at := slices.IndexFunc(l.listed, func(other listed) bool { return other.Key == next.Key }); at >= 0 {
+func (l *Ledger) list(next listedPartition) error {
+	if at := slices.IndexFunc(l.listed, func(other listedPartition) bool { return other.Key == next.Key }); at >= 0 {
 		l.listed[at] = next
 		return nil
 	}
@@ -190,7 +190,7 @@ func (l *Ledger) Run(p Partition) string {
 // Of is what is known of a partition, for a playbook of an identity, whoever runs it now.
 func (l *Ledger) Of(p Partition, identity string) Status {
 	if p.Start.IsZero() {
-		at := slices.IndexFunc(l.listed, func(one listed) bool { return one.Key == p.Key })
+		at := slices.IndexFunc(l.listed, func(one listedPartition) bool { return one.Key == p.Key })
 		if at < 0 {
 			return Missing
 		}
@@ -231,10 +231,10 @@ type snapshot struct {
 	Identities []string `json:"identities,omitempty"`
 	// Spans are four numbers each: how far from the end of the one before it begins, how long it
 	// is, which identity it has, and 1 where it failed.
-	Spans   []int64         `json:"spans,omitempty"`
-	Listed  []listed        `json:"listed,omitempty"`
-	Running []running       `json:"running,omitempty"`
-	Claims  []BackfillClaim `json:"claims,omitempty"`
+	Spans   []int64           `json:"spans,omitempty"`
+	Listed  []listedPartition `json:"listed,omitempty"`
+	Running []running         `json:"running,omitempty"`
+	Claims  []BackfillClaim   `json:"claims,omitempty"`
 }
 
 const perSpan = 4

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Numbered is a statement with numbered parameters, as a server takes it.
-type Numbered struct {
+// NumberedStatement is a statement with numbered parameters, as a server takes it.
+type NumberedStatement struct {
 	Text string
 	// Order holds, for number n at n-1, the index of the value it is bound to.
 	Order []int
@@ -25,7 +25,7 @@ type mark struct {
 // which f({{ n }}) … GROUP BY f({{ n }}) are two things to PostgreSQL; cast
 // gives bare values the type that PostgreSQL gives to the same literal. values
 // are those of Render.
-func (s *Statement) SQL(values []any, share, cast bool) Numbered {
+func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
 	w := &writer{s: s}
 	numbers := map[string]int{}
 	at := 0
@@ -47,7 +47,7 @@ func (s *Statement) SQL(values []any, share, cast bool) Numbered {
 
 // SourceOffset is the place in the source of a rune of the text, from 0.
 // inParam says that a parameter is there.
-func (n Numbered) SourceOffset(at int) (offset int, inParam bool) {
+func (n NumberedStatement) SourceOffset(at int) (offset int, inParam bool) {
 	for i := len(n.marks) - 1; i >= 0; i-- {
 		m := n.marks[i]
 		if m.out > at {
@@ -74,7 +74,7 @@ func (s *Statement) Source(offset int) string {
 type writer struct {
 	s    *Statement
 	text []rune
-	out  Numbered
+	out  NumberedStatement
 }
 
 // copy writes the source from from to to, comments with templates left out.

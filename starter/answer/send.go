@@ -241,7 +241,7 @@ func (t *answerer) accepted(taken interpreter.AnswerReceipt) AnswerDocument {
 	case taken.ID != t.answer.ID:
 		return t.doc(to, steer.Unchanged, "%s already has this answer", name)
 	case t.answer.Verb == interpreter.AnswerProgress:
-		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
+		reported := interpreter.ReportedProgress{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
 		return t.doc(to, steer.Done, "%s: %s; its timeout starts again", name, reported.String())
 	case t.answer.Verb == interpreter.AnswerFail && t.final:
 		return t.doc(to, steer.Done, "%s failed permanently", name)

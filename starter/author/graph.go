@@ -78,18 +78,18 @@ func isPlaybookFile(name string) bool {
 }
 
 // bookOf reads a playbook that can be drawn; one with problems cannot.
-func bookOf(a *cli.App, name string) (load.Checked, error) {
+func bookOf(a *cli.App, name string) (load.CheckedPlaybook, error) {
 	limits, err := load.AssumedLimits()
 	if err != nil {
-		return load.Checked{}, err
+		return load.CheckedPlaybook{}, err
 	}
 	read, err := load.Check(a, name, nil, limits)
 	if err != nil {
-		return load.Checked{}, err
+		return load.CheckedPlaybook{}, err
 	}
 	if read.Found.HasErrors() || read.Book == nil {
 		_, _ = io.WriteString(a.Err, read.File.FormatFirst(read.Found, playbook.MaxShown))
-		return load.Checked{}, cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+		return load.CheckedPlaybook{}, cli.WithStatus(exitcode.Failed, cli.ErrSaid)
 	}
 	return read, nil
 }

@@ -16,8 +16,8 @@ import (
 	"reprise/starter/load"
 )
 
-// migrated is one file in `migrate --output json`.
-type migrated struct {
+// migratedFile is one file in `migrate --output json`.
+type migratedFile struct {
 	File     string         `json:"file"`
 	Changed  bool           `json:"changed"`
 	Changes  []change       `json:"changes"`
@@ -59,7 +59,7 @@ func NewMigrateCommand(a *cli.App) *cobra.Command {
 }
 
 func migrateFiles(a *cli.App, files []string, options migrateOptions) error {
-	results, failed := []migrated{}, false
+	results, failed := []migratedFile{}, false
 	for _, name := range files {
 		if playtest.IsTests(name) {
 			continue // they have no older form
@@ -82,14 +82,14 @@ func migrateFiles(a *cli.App, files []string, options migrateOptions) error {
 	return nil
 }
 
-func migrateFile(a *cli.App, name string, options migrateOptions, several bool) (migrated, error) {
+func migrateFile(a *cli.App, name string, options migrateOptions, several bool) (migratedFile, error) {
 	data, err := load.ReadPlaybook(a, name)
 	if err != nil {
-		return migrated{}, err
+		return migratedFile{}, err
 	}
 	file := source.NewFile(name, data)
 	m := migrate.File(file)
-	result := migrated{
+	result := migratedFile{
 		File: name, Changed: m.Changed(), Problems: load.Problems(m.Problems), Text: string(m.Text),
 		Changes: lists.Map(m.Changes, func(c source.Change) change { return changeAt(c.Pos, c.What) }),
 	}

@@ -67,8 +67,8 @@ func NewNewCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// created is what new prints as JSON.
-type created struct {
+// newDocument is what new prints as JSON.
+type newDocument struct {
 	Name        string                `json:"name"`
 	Playbook    string                `json:"playbook"`
 	Test        string                `json:"test,omitempty"`
@@ -92,7 +92,7 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	if o.file == "" {
 		o.file = scaffold.FileOf(made.Name)
 	}
-	doc := created{Name: made.Name, Playbook: o.file, Style: made.Style, Connections: cli.OrEmpty(made.Connections), Notes: cli.OrEmpty(made.Notes)}
+	doc := newDocument{Name: made.Name, Playbook: o.file, Style: made.Style, Connections: cli.OrEmpty(made.Connections), Notes: cli.OrEmpty(made.Notes)}
 	files := []newFile{{o.file, made.Playbook}}
 	if made.Test != nil {
 		doc.Test = strings.TrimSuffix(o.file, ".yaml") + playbook.TestSuffix
@@ -105,7 +105,7 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 }
 
 // text says what was written, and what to do next.
-func (c created) text(width int) string {
+func (c newDocument) text(width int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		terminal.WriteWrapped(&b, terminal.OneLine(fmt.Sprintf(format, args...)), width)
@@ -181,7 +181,7 @@ func putInPlace(path string, data []byte) error {
 }
 
 // makeNew makes the playbook of what the flags describe.
-func makeNew(a *cli.App, o *newOptions) (*scaffold.Made, error) {
+func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 	if o.example != "" {
 		return exampleFiles(o.example, o.file)
 	}
@@ -304,13 +304,13 @@ func readOpenAPI(a *cli.App, from string) (*scaffold.OpenAPIDocument, error) {
 }
 
 // exampleFiles are those of an example, with its test where it has one.
-func exampleFiles(name, file string) (*scaffold.Made, error) {
+func exampleFiles(name, file string) (*scaffold.Draft, error) {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, load.ExampleScheme), ".yaml")
 	data, err := fs.ReadFile(playbooks.FS, name+".yaml")
 	if err != nil {
 		return nil, cli.UsageError("there is no example %q, expected one of %s", name, strings.Join(load.ExampleNames(), ", "))
 	}
-	made := &scaffold.Made{Name: name, Playbook: data}
+	made := &scaffold.Draft{Name: name, Playbook: data}
 	if test, err := fs.ReadFile(playbooks.FS, name+playbook.TestSuffix); err == nil {
 		if file != "" {
 			test = []byte(strings.Replace(string(test), "playbook: "+name+".yaml", "playbook: "+filepath.Base(file), 1))

@@ -142,7 +142,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 }
 
 // planInput is what a worker is sent.
-func planInput(streams cli.Streams, checked load.Checked, workload map[string]any, o *planOptions) (call.PlanInput, error) {
+func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[string]any, o *planOptions) (call.PlanInput, error) {
 	book := checked.Book
 	values, err := expression.Canonical(load.Merged(book.Workload, workload))
 	if err != nil {
@@ -165,7 +165,7 @@ func planInput(streams cli.Streams, checked load.Checked, workload map[string]an
 }
 
 // plan gathers what a run would do.
-func plan(ctx context.Context, s *session.Session, of load.Checked, input call.PlanInput) (*planDocument, error) {
+func plan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, input call.PlanInput) (*planDocument, error) {
 	doc := &planDocument{Playbook: of.Book.Name, Running: []runs.Found{}, Schedules: []plannedSchedule{}}
 	answer, err := session.OnWorker[interpreter.PlanAnswer](ctx, s, input.Task.Run.WorkflowID, interpreter.PlanWorkflow, "plan "+input.Task.Name, input)
 	if err != nil {
@@ -178,7 +178,7 @@ func plan(ctx context.Context, s *session.Session, of load.Checked, input call.P
 	if s.Server != nil {
 		doc.Notes = append(doc.Notes, "the plan was made with a local server, which has no runs, schedules or states; use --address for another one")
 	}
-	for _, gather := range []func(context.Context, *session.Session, load.Checked, call.PlanInput, *planDocument) error{
+	for _, gather := range []func(context.Context, *session.Session, load.CheckedPlaybook, call.PlanInput, *planDocument) error{
 		planRuns, planTurn, planPartitions, planSchedules,
 	} {
 		if err := gather(ctx, s, of, input, doc); err != nil {
@@ -193,7 +193,7 @@ func plan(ctx context.Context, s *session.Session, of load.Checked, input call.P
 const mostPlanned = 100
 
 // planRuns finds the runs of the playbook, and how it differs from that of the last one.
-func planRuns(ctx context.Context, s *session.Session, checked load.Checked, input call.PlanInput, doc *planDocument) error {
+func planRuns(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	list, err := s.Runs().List(ctx, runs.Filter{Playbook: checked.Book.Name, Limit: mostPlanned})
 	if errors.Is(err, runs.ErrNoAttributes) {
 		list, err = s.Runs().List(ctx, runs.Filter{Limit: mostPlanned})
@@ -230,7 +230,7 @@ func planRuns(ctx context.Context, s *session.Session, checked load.Checked, inp
 }
 
 // planTurn finds out whether a run would wait for its turn.
-func planTurn(ctx context.Context, s *session.Session, checked load.Checked, input call.PlanInput, doc *planDocument) error {
+func planTurn(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	concurrency := checked.Book.Concurrency
 	if concurrency == nil {
 		return nil
@@ -252,7 +252,7 @@ func planTurn(ctx context.Context, s *session.Session, checked load.Checked, inp
 }
 
 // planPartitions finds out what became of the partitions.
-func planPartitions(ctx context.Context, s *session.Session, checked load.Checked, input call.PlanInput, doc *planDocument) error {
+func planPartitions(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	of := input.Task.Run.Partition
 	if of == nil {
 		return nil
@@ -269,7 +269,7 @@ func planPartitions(ctx context.Context, s *session.Session, checked load.Checke
 const mostTimes = 3
 
 // planSchedules finds the schedules that start runs of the playbook.
-func planSchedules(ctx context.Context, s *session.Session, checked load.Checked, _ call.PlanInput, doc *planDocument) error {
+func planSchedules(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, _ call.PlanInput, doc *planDocument) error {
 	page, err := s.Runs().Schedules().List(ctx, "", 0)
 	if err != nil {
 		return err

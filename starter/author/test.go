@@ -76,10 +76,10 @@ func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOpti
 	if err != nil {
 		return err
 	}
-	var selected []playtest.Selected
+	var selected []playtest.SelectedTest
 	for _, suite := range suites {
 		for _, test := range suite.Select(pattern.MatchString) {
-			selected = append(selected, playtest.Selected{Suite: suite, Test: test})
+			selected = append(selected, playtest.SelectedTest{Suite: suite, Test: test})
 		}
 	}
 	if len(selected) == 0 {

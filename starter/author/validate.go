@@ -27,7 +27,7 @@ type validation struct {
 	// States are what steps of valid files keep between runs.
 	States []keptState `json:"states,omitempty"`
 	// Fixed are the files that --fix has rewritten.
-	Fixed []fixed `json:"fixed,omitempty"`
+	Fixed []fixedFile `json:"fixed,omitempty"`
 }
 
 // ValidateOptions is the command line of validate.
@@ -205,8 +205,8 @@ func tally(found source.Diagnostics) string {
 	}
 }
 
-// fixed is a file that `validate --fix` has rewritten, in `--output json`.
-type fixed struct {
+// fixedFile is a file that `validate --fix` has rewritten, in `--output json`.
+type fixedFile struct {
 	File    string   `json:"file"`
 	Changes []change `json:"changes"`
 }
@@ -230,7 +230,7 @@ func (v *validator) fix(name string, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	v.app.Notef("%s: %s written", name, terminal.Count(len(changes), "change"))
-	v.result.Fixed = append(v.result.Fixed, fixed{File: name, Changes: changes})
+	v.result.Fixed = append(v.result.Fixed, fixedFile{File: name, Changes: changes})
 	return result.Text, nil
 }
 

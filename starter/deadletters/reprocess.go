@@ -59,8 +59,8 @@ func newReprocessCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// Chosen are the dead letters of a chain that a reprocess selects.
-type Chosen struct {
+// LetterSelection are the dead letters of a chain that a reprocess selects.
+type LetterSelection struct {
 	Open        []deadletter.Letter // and not running in a reprocess
 	quarantined int
 	cancelled   int // left out because they were not selected
@@ -68,7 +68,7 @@ type Chosen struct {
 
 // again says what runs again and in which steps, and how much of it had failed, which is a figure
 // of its own beside that of the cancelled ones. playbook is "" for that of the run.
-func (c Chosen) again(playbook string) string {
+func (c LetterSelection) again(playbook string) string {
 	cancelled := 0
 	var steps []string
 	for _, letter := range c.Open {
@@ -89,8 +89,8 @@ func (c Chosen) again(playbook string) string {
 }
 
 // Choose finds the dead letters that a reprocess runs again, among those of a chain.
-func Choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) Chosen {
-	var found Chosen
+func Choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) LetterSelection {
+	var found LetterSelection
 	for _, letter := range chain.Select(filter) {
 		switch {
 		case letter.State == deadletter.Reprocessing:
@@ -153,7 +153,7 @@ func reprocessChain(
 }
 
 // reportLeftOut prints what could have run.
-func reportLeftOut(streams cli.Streams, found Chosen, quarantine int) {
+func reportLeftOut(streams cli.Streams, found LetterSelection, quarantine int) {
 	if found.quarantined > 0 {
 		streams.Notef("left out: %s that failed in %d runs or more (--quarantine-after)",
 			terminal.Count(found.quarantined, "iteration"), quarantine)
@@ -163,7 +163,7 @@ func reportLeftOut(streams cli.Streams, found Chosen, quarantine int) {
 	}
 }
 
-func dryRun(streams cli.Streams, found Chosen, output string) error {
+func dryRun(streams cli.Streams, found LetterSelection, output string) error {
 	list := letterList{DeadLetters: cli.OrEmpty(found.Open), Total: len(found.Open), Cancelled: found.cancelled}
 	for _, letter := range found.Open {
 		if letter.WasCancelled() {
@@ -183,7 +183,7 @@ type idle struct {
 	Cancelled   int    `json:"cancelled"` // that --cancelled would take
 }
 
-func nothingToDo(streams cli.Streams, found Chosen, output string) error {
+func nothingToDo(streams cli.Streams, found LetterSelection, output string) error {
 	if output == "json" {
 		return terminal.PrintJSON(streams.Out, idle{Status: "nothing_to_do", Quarantined: found.quarantined, Cancelled: found.cancelled})
 	}
@@ -192,7 +192,7 @@ func nothingToDo(streams cli.Streams, found Chosen, output string) error {
 }
 
 // followReprocess follows the running one, if it does all that was requested.
-func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Chosen, options *ReprocessOptions) error {
+func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found LetterSelection, options *ReprocessOptions) error {
 	if len(found.Open) > 0 {
 		return cli.WithStatus(exitcode.Failed, fmt.Errorf("%s is open and does not include %s that you selected; wait until it ends, and try again",
 			running.WorkflowID, terminal.Count(len(found.Open), "iteration")))

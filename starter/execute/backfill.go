@@ -77,7 +77,7 @@ func (o *PartitionsOptions) check() error {
 }
 
 // Partitioned reads and checks a playbook that has partitions.
-func Partitioned(a *cli.App, name string, workload map[string]any) (load.Checked, error) {
+func Partitioned(a *cli.App, name string, workload map[string]any) (load.CheckedPlaybook, error) {
 	found, err := load.CheckForRun(a, name, workload)
 	if err == nil && found.Book.Partitions == nil {
 		err = cli.UsageError("playbook %s has no partitions; add some, for example partitions: {every: day, start: 2024-01-01}", found.Book.Name)
@@ -168,8 +168,8 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 	return of.Holding(at)
 }
 
-// selected is what --dry-run prints as JSON, and a backfill that has nothing to do.
-type selected struct {
+// backfillDocument is what --dry-run prints as JSON, and a backfill that has nothing to do.
+type backfillDocument struct {
 	Playbook   string   `json:"playbook"`
 	Partitions []string `json:"partitions"` // that would run
 }
@@ -177,7 +177,7 @@ type selected struct {
 // reportSelected shows which partitions would run.
 func reportSelected(streams cli.Streams, matrix *backfill.Matrix, keys []string, options *PartitionsOptions) error {
 	if options.Run.Output == "json" {
-		if err := terminal.PrintJSON(streams.Out, selected{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
+		if err := terminal.PrintJSON(streams.Out, backfillDocument{Playbook: matrix.Playbook, Partitions: keys}); err != nil {
 			return err
 		}
 		return errNothing
@@ -218,7 +218,7 @@ func notDone(only string) string {
 }
 
 // BackfillPlan is the run that runs partitions.
-func BackfillPlan(a *cli.App, of load.Checked, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
+func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
 	plan, err := launch.Backfill{
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,
 		Concurrency: options.Concurrency, Fairness: options.Run.Fairness.Settings(),

@@ -26,7 +26,7 @@ const DefaultBackfillConcurrency = 4
 
 // Backfill is a run that runs a playbook for partitions of it.
 type Backfill struct {
-	Of   load.Checked
+	Of   load.CheckedPlaybook
 	Keys []string
 	// Workload is that of each run.
 	Workload    map[string]any
@@ -52,14 +52,14 @@ func (b Backfill) Plan() (start.Plan, error) {
 	if found.HasErrors() {
 		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", b.Of.File.Name, found.Errors())
 	}
-	made := load.Checked{File: file, Book: book, Files: files.Texts()}
+	made := load.CheckedPlaybook{File: file, Book: book, Files: files.Texts()}
 	plan, err := NewPlan(made, backfill.Workload(b.Keys, b.Workload), b.WorkflowID, b.Folder)
 	plan.Fairness = b.Fairness
 	return plan, err
 }
 
 // MissingPlan is the start of a run for the partitions of a playbook of a folder that are missing.
-func MissingPlan(ctx context.Context, s *session.Session, of load.Checked, folder string) (start.Plan, error) {
+func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, folder string) (start.Plan, error) {
 	if of.Book.Partitions == nil {
 		return start.Plan{}, errors.New("the playbook has no partitions")
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // NewPlan plans a run. folder is where a local worker finds playbooks by name.
-func NewPlan(checked load.Checked, workload map[string]any, workflowID, folder string) (start.Plan, error) {
+func NewPlan(checked load.CheckedPlaybook, workload map[string]any, workflowID, folder string) (start.Plan, error) {
 	values, err := expression.Canonical(workload)
 	if err != nil {
 		return start.Plan{}, cli.UsageError("the workload: %w", err)

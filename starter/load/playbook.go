@@ -36,7 +36,7 @@ func OneFile(command *cobra.Command, args []string) error {
 }
 
 // CheckForRun is CheckValid for a playbook that is to run; it prints the warnings too, which the result of a run does not repeat.
-func CheckForRun(a *cli.App, name string, workload map[string]any) (Checked, error) {
+func CheckForRun(a *cli.App, name string, workload map[string]any) (CheckedPlaybook, error) {
 	checked, err := CheckValid(a, name, workload)
 	if warnings := checked.Found.Warnings(); err == nil && len(warnings) > 0 {
 		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(warnings, playbook.MaxShown))
@@ -45,7 +45,7 @@ func CheckForRun(a *cli.App, name string, workload map[string]any) (Checked, err
 }
 
 // CheckValid reads and checks a playbook; errors in it are printed and end the command.
-func CheckValid(a *cli.App, name string, workload map[string]any) (Checked, error) {
+func CheckValid(a *cli.App, name string, workload map[string]any) (CheckedPlaybook, error) {
 	checked, err := Check(a, name, workload, playbook.Limits{})
 	if err != nil {
 		return checked, err
@@ -74,8 +74,8 @@ func ReadIn(folder string) func(name string) ([]byte, error) {
 // ExampleScheme names a playbook that comes with the starter: example:hello.yaml.
 const ExampleScheme = playbook.ExampleScheme
 
-// Checked is a playbook that was read and checked.
-type Checked struct {
+// CheckedPlaybook is a playbook that was read and checked.
+type CheckedPlaybook struct {
 	File  *source.File
 	Book  *playbook.Playbook // nil where nothing usable could be decoded
 	Found source.Diagnostics
@@ -96,10 +96,10 @@ func AssumedLimits() (playbook.Limits, error) {
 // Check reads a playbook and finds everything that is wrong with it. "-" is standard
 // input. limits are the operator's, where they are known here; the worker checks its
 // own when it validates.
-func Check(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (Checked, error) {
+func Check(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (CheckedPlaybook, error) {
 	data, err := ReadPlaybook(a, name)
 	if err != nil {
-		return Checked{}, err
+		return CheckedPlaybook{}, err
 	}
 	if name == "-" {
 		name = "stdin"
@@ -108,12 +108,12 @@ func Check(a *cli.App, name string, workload map[string]any, limits playbook.Lim
 }
 
 // CheckFile is check of what was read.
-func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) Checked {
+func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) CheckedPlaybook {
 	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
 	book, found := check.Validate(file, activities.Default(), check.Options{
 		Workload: workload, Limits: limits, Zone: cli.KnownZone, Files: files, Now: time.Now(),
 	})
-	return Checked{File: file, Book: book, Found: found, Files: files.Texts()}
+	return CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}
 }
 
 // ReadCalled reads a playbook that another one runs. Those of the workers' folder
@@ -127,7 +127,7 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 
 // Codes are those of a playbook and of all that it runs, as far as they are known
 // here: by name, those of a folder.
-func (c Checked) Codes(workload map[string]any, folder string) []string {
+func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
 	if len(c.Book.Callers()) == 0 {
 		return c.Book.Codes()
 	}

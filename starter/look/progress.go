@@ -69,16 +69,16 @@ const plainInterval = time.Second
 type plainProgress struct {
 	w     io.Writer
 	now   func() time.Time
-	shown map[string]shown
+	shown map[string]shownLine
 }
 
-type shown struct {
+type shownLine struct {
 	text string
 	at   time.Time
 }
 
 func newPlainProgress(w io.Writer, now func() time.Time) *plainProgress {
-	return &plainProgress{w: w, now: now, shown: map[string]shown{}}
+	return &plainProgress{w: w, now: now, shown: map[string]shownLine{}}
 }
 
 func (p *plainProgress) show(lines []line) {
@@ -88,7 +88,7 @@ func (p *plainProgress) show(lines []line) {
 		if found && (last.text == line.text || now.Sub(last.at) < plainInterval) {
 			continue
 		}
-		p.shown[line.key] = shown{text: line.text, at: now}
+		p.shown[line.key] = shownLine{text: line.text, at: now}
 		_, _ = fmt.Fprintf(p.w, "  %s\n", line.text)
 	}
 }

@@ -112,10 +112,10 @@ const mostMCPAnswer = 1 << 20
 // errMCPAnswer says that an answer was too long.
 var errMCPAnswer = fmt.Errorf("the result is larger than %d KiB; request less: a step, an index, kinds of events, fewer rows or runs", mostMCPAnswer>>10)
 
-// bounded keeps what is written, up to mostMCPAnswer bytes.
-type bounded struct{ bytes.Buffer }
+// boundedBuffer keeps what is written, up to mostMCPAnswer bytes.
+type boundedBuffer struct{ bytes.Buffer }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > mostMCPAnswer {
 		return 0, errMCPAnswer
 	}
@@ -127,7 +127,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 func (s *mcpServer) call(ctx context.Context, in string, run func(*cli.App) error) *mcp.CallToolResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out, errs := &bounded{}, &bounded{}
+	out, errs := &boundedBuffer{}, &boundedBuffer{}
 	screen := &terminal.Screen{To: out}
 	a := &cli.App{
 		Streams: cli.Streams{In: strings.NewReader(in), Out: screen, Err: &terminal.Screen{To: errs}}, Screen: screen, Files: s.files,

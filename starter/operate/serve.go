@@ -203,7 +203,7 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	if len(warnings) > 0 && book.Strict {
 		return serve.Begun{}, serve.Unfit(warnings...)
 	}
-	plan, err := launch.NewPlan(load.Checked{File: file, Book: book, Files: files.Texts()}, order.Workload, order.WorkflowID, s.playbooks)
+	plan, err := launch.NewPlan(load.CheckedPlaybook{File: file, Book: book, Files: files.Texts()}, order.Workload, order.WorkflowID, s.playbooks)
 	if err == nil {
 		err = launch.Fits(s.session, plan)
 	}
@@ -239,8 +239,8 @@ func (s *starts) known(ctx context.Context) connect.Attributes {
 	return *s.attributes
 }
 
-// flawed is a playbook of a folder that no request could start.
-type flawed struct {
+// brokenPlaybook is a playbook of a folder that no request could start.
+type brokenPlaybook struct {
 	name  string
 	file  *source.File
 	found source.Diagnostics
@@ -248,15 +248,15 @@ type flawed struct {
 
 // flaws are the playbooks of a folder that cannot be started, or whose deliveries could
 // not be distinguished from others. The values that a run supplies are not known yet.
-func flaws(folder string, secrets tool.ConnectionResolver) []flawed {
-	var all []flawed
+func flaws(folder string, secrets tool.ConnectionResolver) []brokenPlaybook {
+	var all []brokenPlaybook
 	if folder == "" {
 		return all
 	}
 	for _, name := range bookshelf.Names(folder) {
 		file, found := flawsOf(folder, name, secrets)
 		if errs := found.Errors(); len(errs) > 0 {
-			all = append(all, flawed{name: name, file: file, found: errs})
+			all = append(all, brokenPlaybook{name: name, file: file, found: errs})
 		}
 	}
 	return all

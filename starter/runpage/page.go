@@ -252,15 +252,15 @@ func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
 }
 
 // readBook checks a playbook of a folder, for a workload.
-func readBook(folder, name string, workload map[string]any) (load.Checked, error) {
+func readBook(folder, name string, workload map[string]any) (load.CheckedPlaybook, error) {
 	text, err := bookshelf.Read(folder, name)
 	if err != nil {
-		return load.Checked{}, err
+		return load.CheckedPlaybook{}, err
 	}
 	file := source.NewFile(name+".yaml", text)
 	files := load.CalledIn(folder)
 	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload, Files: files})
-	return load.Checked{File: file, Book: book, Found: found, Files: files.Texts()}, nil
+	return load.CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}, nil
 }
 
 // startBook starts a run of a playbook of a folder.

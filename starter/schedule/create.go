@@ -324,16 +324,16 @@ func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]an
 
 // checkRevised checks the playbook of a schedule that is to change. The schedule's own
 // playbook is not checked against this starter: workers may know more.
-func checkRevised(a *cli.App, r *revision, file string, workload map[string]any) (load.Checked, error) {
+func checkRevised(a *cli.App, r *revision, file string, workload map[string]any) (load.CheckedPlaybook, error) {
 	if file != "" {
 		return load.CheckForRun(a, file, workload)
 	}
 	r.sameCode = true
 	book, err := interpreter.Load(r.input.Name, r.input.Source)
 	if err != nil {
-		return load.Checked{}, fmt.Errorf("the playbook of the schedule %s cannot be read; pass its file: %w", r.found.ID, err)
+		return load.CheckedPlaybook{}, fmt.Errorf("the playbook of the schedule %s cannot be read; pass its file: %w", r.found.ID, err)
 	}
-	return load.Checked{File: book.File, Book: book, Files: r.input.Files}, nil
+	return load.CheckedPlaybook{File: book.File, Book: book, Files: r.input.Files}, nil
 }
 
 // errMoved says that somebody else was faster.

@@ -74,7 +74,7 @@ func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Sched
 	if err != nil {
 		return nil, err
 	}
-	doc.Recent = lists.Map(started, func(one runs.Started) ScheduledRun {
+	doc.Recent = lists.Map(started, func(one runs.StartedRun) ScheduledRun {
 		return ScheduledRun{WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status}
 	})
 	return doc, nil

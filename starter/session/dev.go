@@ -101,7 +101,7 @@ func DevInParent(ctx context.Context) (folder string, found bool) {
 
 // DevServer is the server of a `starter dev` that answers.
 type DevServer struct {
-	dialed
+	connection
 
 	State DevState
 }
@@ -169,5 +169,5 @@ func dialDev(ctx context.Context, state DevState, payloadStore string) (*DevServ
 	if err != nil {
 		return nil, err
 	}
-	return &DevServer{dialed: server, State: state}, nil
+	return &DevServer{connection: server, State: state}, nil
 }

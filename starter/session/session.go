@@ -211,32 +211,32 @@ func (f *ServerFlags) repeated() string {
 	return text
 }
 
-// dialed is a client, with what is between it and its server.
-type dialed struct {
+// connection is a client, with what is between it and its server.
+type connection struct {
 	client    client.Client
 	store     *payload.Store
 	telemetry *telemetry.Telemetry
 }
 
 // dial connects to a server.
-func dial(ctx context.Context, options client.Options, payloadStore string) (dialed, error) {
+func dial(ctx context.Context, options client.Options, payloadStore string) (connection, error) {
 	store, err := openStore(ctx, payloadStore)
 	if err != nil {
-		return dialed{}, err
+		return connection{}, err
 	}
 	watched, err := telemetry.New(ctx, starterTelemetry(""))
 	if err != nil {
 		_ = store.Close()
-		return dialed{}, cli.WithStatus(exitcode.Usage, err)
+		return connection{}, cli.WithStatus(exitcode.Usage, err)
 	}
 	watched.Store(store)
 	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
 	if err != nil {
 		_ = store.Close()
 		watched.Close()
-		return dialed{}, cli.WithStatus(exitcode.NoServer, err)
+		return connection{}, cli.WithStatus(exitcode.NoServer, err)
 	}
-	return dialed{client: c, store: store, telemetry: watched}, nil
+	return connection{client: c, store: store, telemetry: watched}, nil
 }
 
 // starterTelemetry are the options of a starter, with an endpoint for the metrics

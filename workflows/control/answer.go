@@ -103,8 +103,8 @@ const (
 	maxForwarded   = 2000
 )
 
-// forwarded is an answer that is passed on to another workflow.
-type forwarded struct {
+// forwardedAnswer is an answer that is passed on to another workflow.
+type forwardedAnswer struct {
 	id     string
 	answer interpreter.Answer
 	digest string // identifies the answer; all progress has the same
@@ -134,7 +134,7 @@ func (c *Controls) forward(ctx workflow.Context, id string, answer interpreter.A
 		gate.Logger(ctx).Warn("an answer was dropped: too many answers are waiting to be delivered", "step", answer.Step, "verb", answer.Verb)
 		return
 	}
-	c.forwards = append(c.forwards, forwarded{id, answer, digest})
+	c.forwards = append(c.forwards, forwardedAnswer{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
 		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may continue after a cancel

@@ -35,11 +35,11 @@ type Controls struct {
 	// ChildCalls are the IDs of child workflows in which calls of this one continue.
 	ChildCalls map[string]bool
 	// forwards are answers that wait to be passed on, and forwarding says that one is.
-	forwards   []forwarded
+	forwards   []forwardedAnswer
 	forwarding bool
 	Children   []*gate.SteeredChild
 	slot       *Slot // in the window of a loop, nil for none
-	Shared     func(workflow.Context, protocol.Shared)
+	Shared     func(workflow.Context, protocol.SharedWindow)
 	// Commands wait until the run has begun, and Answers until it awaits some.
 	Commands, Answers updateGate
 	awaitsAnswers     bool

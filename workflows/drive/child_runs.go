@@ -47,7 +47,7 @@ func (d *Driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
 		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, NextRetry: nesting.NextRetry,
 		Files: nesting.Files, Partition: callee.Partition, FullRefresh: playbook.Within(in.Step, task.Run.FullRefresh),
-		Called: &protocol.Called{
+		Called: &protocol.ParentAttempt{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
 			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.recall(task, nesting, in),
@@ -152,7 +152,7 @@ func (a *Allowance) Unused() int {
 // now. One that is held keeps its admission.
 func (d *Driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
 	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
-	var admitted interpreter.Admitted
+	var admitted interpreter.AdmissionAnswer
 	var err error
 	switch {
 	case tree.Most == 0, d.Allowance.Consume(1) == 1:
@@ -183,11 +183,11 @@ func (d *Driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 // mayStart reports whether a run may start now that needs no admission any more: not where
 // a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. A run
 // that does not answer does not hold it.
-func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.Admitted {
+func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.AdmissionAnswer {
 	controls := control.ControlsOf(ctx)
 	start := interpreter.RunStart{Admission: controls.Admission(tree, 0), Attempt: controls.HoldFor(step)}
 	to := gate.ToLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
-	answer, err := gate.Send[interpreter.Admitted](ctx, to, start, "the question whether a run may start now")
+	answer, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
 	}
@@ -200,7 +200,7 @@ func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpre
 // RequestAdmission requests the admission of runs. Where a parent run was cancelled it
 // returns once ctx is cancelled too: who ended before that would be a failure to a
 // parent that does not know of the cancel yet.
-func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.Admitted, error) {
+func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.AdmissionAnswer, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
 	case start.Count > 1:
@@ -209,7 +209,7 @@ func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step str
 		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -start.Count, step)
 	}
 	to := gate.ToTool(interpreter.AdmitActivity, admitTimeout, summary)
-	admitted, err := gate.Send[interpreter.Admitted](ctx, to, start, "the question whether a run may start")
+	admitted, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start")
 	if admitted.Closed {
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
 	}

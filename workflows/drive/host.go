@@ -104,7 +104,7 @@ func HostCalls(
 	input.ControlID, input.ControlVersion = controls.Run, controls.Version
 	input.Task = controls.Task(input.Task)
 	to := gate.ToHost(call.DriveActivity, maxDriveTime, summary)
-	output, err := gate.Send[call.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
+	output, err := gate.Send[call.DriveOutput](ctx, to, hostInput{input}, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(calls) {
 		return call.DriveOutput{}, false
 	}
@@ -126,11 +126,11 @@ func LoadStep(task protocol.Task) (*playbook.Playbook, *playbook.Step, error) {
 	return book, step, nil
 }
 
-// hosted is the input of an activity that hosts calls.
-type hosted struct{ call.DriveInput }
+// hostInput is the input of an activity that hosts calls.
+type hostInput struct{ call.DriveInput }
 
 // SplitScript has the script of the task travel by itself.
-func (h hosted) SplitScript() (any, call.Script) {
+func (h hostInput) SplitScript() (any, call.Script) {
 	task, script := h.Task.Apart()
 	h.Task = task
 	return h.DriveInput, script

@@ -41,8 +41,8 @@ func TestMerged(t *testing.T) {
 			[]protocol.Steering{control(6, true), of("a", control(2, true)), of("b", control(7, false))},
 		},
 		"what others use": {
-			[]protocol.Steering{{Shared: &protocol.Shared{Slots: 4, Open: 9}}, control(1, true), {Shared: &protocol.Shared{Slots: 2, Open: 3}}},
-			[]protocol.Steering{{Control: interpreter.Control{Version: 1}, Resumes: true, Shared: &protocol.Shared{Slots: 2, Open: 3}}},
+			[]protocol.Steering{{Shared: &protocol.SharedWindow{Slots: 4, Open: 9}}, control(1, true), {Shared: &protocol.SharedWindow{Slots: 2, Open: 3}}},
+			[]protocol.Steering{{Control: interpreter.Control{Version: 1}, Resumes: true, Shared: &protocol.SharedWindow{Slots: 2, Open: 3}}},
 		},
 		"the same decision": {[]protocol.Steering{decides(1, retry), decides(2, retry), decides(2, retry)}, []protocol.Steering{decides(2, retry)}},
 		"other decisions": {

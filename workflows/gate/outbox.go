@@ -26,39 +26,39 @@ type Outbox struct {
 	task     int // number of the current one
 	bytes    int
 	waiting  bool
-	script   *packed // that was sent last
+	script   *packedScript // that was sent last
 }
 
-// encoded is a value as Temporal's data converter writes it.
-type encoded struct {
+// encodedValue is a value as Temporal's data converter writes it.
+type encodedValue struct {
 	value any // which the converter takes as it is
 	size  int // in bytes, as JSON
 }
 
 // encode writes a value, with metadata beside it. A value that cannot be encoded stays
 // as it is: the converter reports the error.
-func encode(value any, metadata ...string) encoded {
+func encode(value any, metadata ...string) encodedValue {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 	if err != nil {
-		return encoded{value: value}
+		return encodedValue{value: value}
 	}
 	for _, name := range metadata {
 		payload.Metadata[name] = []byte("1")
 	}
-	return encoded{value: converter.NewRawValue(payload), size: len(payload.GetData())}
+	return encodedValue{value: converter.NewRawValue(payload), size: len(payload.GetData())}
 }
 
-// packed is a script as it travels.
-type packed struct {
+// packedScript is a script as it travels.
+type packedScript struct {
 	call.Script
-	encoded
+	encodedValue
 }
 
 // pack encodes a script, once for all children that get the same. The payload store
 // knows it by its mark.
-func (o *Outbox) pack(script call.Script) *packed {
+func (o *Outbox) pack(script call.Script) *packedScript {
 	if last := o.script; last == nil || !last.Equal(script) {
-		o.script = &packed{Script: script, encoded: encode(script, interpreter.ScriptMark)}
+		o.script = &packedScript{Script: script, encodedValue: encode(script, interpreter.ScriptMark)}
 	}
 	return o.script
 }

@@ -55,13 +55,13 @@ type states struct {
 func (k *states) serveUpdates(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetUpdateHandlerWithOptions(ctx, incremental.ClaimUpdate,
-			func(ctx workflow.Context, claim incremental.Claim) (incremental.Claimed, error) {
+			func(ctx workflow.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
 				k.changed = true
 				return k.Claim(claim, workflow.Now(ctx)), nil
 			},
 			workflow.UpdateHandlerOptions{Validator: incremental.Claim.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, incremental.MoveUpdate,
-			func(ctx workflow.Context, writes []incremental.StateWrite) (incremental.Moved, error) {
+			func(ctx workflow.Context, writes []incremental.StateWrite) (incremental.MoveResult, error) {
 				k.changed = true
 				return k.MoveAll(writes, workflow.Now(ctx)), nil
 			},

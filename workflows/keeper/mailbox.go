@@ -58,7 +58,7 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 	m.seen[mark] = true
 	to := gate.ToTool(interpreter.DeliverActivity, MailTimeout, string(kept.Answer.Verb)+" of step "+kept.Answer.Step)
 	for {
-		delivered, err := gate.Send[interpreter.Delivered](ctx, to, kept, "an answer")
+		delivered, err := gate.Send[interpreter.DeliveryResult](ctx, to, kept, "an answer")
 		if err != nil {
 			gate.Logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", kept.Workflow, "step", kept.Answer.Step, "error", err)
 			_ = workflow.Sleep(ctx, deliverAgain) // no cancel ends it

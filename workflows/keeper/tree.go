@@ -27,7 +27,7 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	k := &tree{census: census, seen: -1}
 	err := errors.Join(
 		workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
-			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.AdmissionAnswer, error) {
 				k.requests++
 				admitted := k.census.Admit(admission)
 				workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", k.census.Admitted, admission.Tree.Most))

@@ -318,7 +318,7 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 }
 
 // known is how far the loop has come, nil where it has no failure budget to keep.
-func (b *batch) known() *interpreter.Known {
+func (b *batch) known() *interpreter.LoopCounts {
 	if b.input.Known == nil {
 		return nil
 	}

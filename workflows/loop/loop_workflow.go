@@ -82,10 +82,10 @@ type Loop struct {
 	batches        []*openBatch // the batches that are open, in order of their start
 	active         int          // iterations in open batches
 	shards         []*openShard
-	started        int              // elements that have begun here or in shards, once no more will
-	shared         protocol.Shared  // what other shards use of the window
-	allowance      drive.Allowance  // what the iterations may start, and have not been given
-	reported       *protocol.Shared // what this shard uses, as it has reported to its loop; nil before it lingers
+	started        int                    // elements that have begun here or in shards, once no more will
+	shared         protocol.SharedWindow  // what other shards use of the window
+	allowance      drive.Allowance        // what the iterations may start, and have not been given
+	reported       *protocol.SharedWindow // what this shard uses, as it has reported to its loop; nil before it lingers
 	// largest is the size of the largest result of a child in this history, bytes the
 	// sum of all of them: more than the loop's result will have.
 	largest, bytes int
@@ -207,8 +207,8 @@ func (l *Loop) withinBudget(ctx workflow.Context) {
 }
 
 // known is how far the whole loop has come, as this shard of it knows.
-func (l *Loop) known() interpreter.Known {
-	return interpreter.Known{
+func (l *Loop) known() interpreter.LoopCounts {
+	return interpreter.LoopCounts{
 		Size:    l.Shard.Size,
 		Success: l.Shard.Success + l.Result.Stats.Success, Failed: l.Shard.Failed + l.Result.Stats.Failed,
 	}

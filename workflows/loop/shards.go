@@ -78,9 +78,9 @@ func (l *Loop) shardSize(ctx workflow.Context, n int) int {
 // it still uses of the loop's window. It is sent again as that gets less. Kept in
 // workflow history.
 type lingering struct {
-	First  int             `json:"first"` // index of the shard's first element
-	Next   int             `json:"next"`  // elements that it accounts for
-	Shared protocol.Shared `json:"shared"`
+	First  int                   `json:"first"` // index of the shard's first element
+	Next   int                   `json:"next"`  // elements that it accounts for
+	Shared protocol.SharedWindow `json:"shared"`
 }
 
 // openShard is a shard of a loop that has not ended.
@@ -91,8 +91,8 @@ type openShard struct {
 	// long; known once it lingers or has ended.
 	next    int
 	lingers bool
-	uses    protocol.Shared // of the loop's window, while it lingers
-	sent    protocol.Shared // what the others use, as the shard was signalled last
+	uses    protocol.SharedWindow // of the loop's window, while it lingers
+	sent    protocol.SharedWindow // what the others use, as the shard was signalled last
 	ended   bool
 	gaveUp  bool
 }
@@ -182,7 +182,7 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
 		case p.lingers: // its use gets less, and signals may arrive in another order
-			p.uses = protocol.Shared{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
+			p.uses = protocol.SharedWindow{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
 		l.share(ctx)
 		l.describe(ctx)
@@ -191,7 +191,7 @@ func (l *Loop) listenForShards(ctx workflow.Context) {
 
 // used is what other shards of the whole loop use that linger, as this one knows, and
 // its own shards.
-func (l *Loop) used() protocol.Shared {
+func (l *Loop) used() protocol.SharedWindow {
 	used := l.shared
 	for _, p := range l.shards {
 		used = used.Plus(p.uses)
@@ -211,7 +211,7 @@ func (l *Loop) share(ctx workflow.Context) {
 }
 
 // applyShared records what other shards use.
-func (l *Loop) applyShared(ctx workflow.Context, shared protocol.Shared) {
+func (l *Loop) applyShared(ctx workflow.Context, shared protocol.SharedWindow) {
 	if shared.Check() == nil {
 		l.shared = shared
 		l.share(ctx)
@@ -241,9 +241,9 @@ func (l *Loop) wait(ctx workflow.Context, until func() bool) {
 // uses is what a shard with nothing left to start uses of the loop's window: the slots
 // that are used, and no fewer than its share, because those that wait may come back all
 // at once; never more than it has reported.
-func (l *Loop) uses() protocol.Shared {
+func (l *Loop) uses() protocol.SharedWindow {
 	share := (l.width()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen
-	uses := protocol.Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
+	uses := protocol.SharedWindow{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
 	for _, p := range l.shards {
 		uses = uses.Plus(p.uses)
 	}

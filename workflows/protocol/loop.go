@@ -36,27 +36,27 @@ type SlotGrant struct {
 // MaxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md).
 const MaxOpen = 500
 
-// Shared is what shards of a loop that linger use of its window: those that have
+// SharedWindow is what shards of a loop that linger use of its window: those that have
 // nothing left to start, while the next shard begins. Kept in workflow history.
-type Shared struct {
+type SharedWindow struct {
 	Slots int `json:"slots,omitempty"` // batches that run at a time
 	Open  int `json:"open,omitempty"`  // iterations that are open, those that wait included
 }
 
 // Plus adds what others use.
-func (s Shared) Plus(other Shared) Shared {
-	return Shared{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
+func (s SharedWindow) Plus(other SharedWindow) SharedWindow {
+	return SharedWindow{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
 // Falls reports whether so much less is used than was reported that it is reported
 // again: a tenth of what a loop has, or half.
-func (s Shared) Falls(reported Shared, width int) bool {
+func (s SharedWindow) Falls(reported SharedWindow, width int) bool {
 	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= MaxOpen/10 ||
 		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
 }
 
 // Check finds what no loop shares.
-func (s Shared) Check() error {
+func (s SharedWindow) Check() error {
 	if s.Slots < 0 || s.Open < 0 || s.Slots > MaxOpen || s.Open > MaxOpen {
 		return fmt.Errorf("%d slots and %d iterations that are shared", s.Slots, s.Open)
 	}

@@ -10,20 +10,20 @@ import (
 func TestSharedFalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		uses, told Shared
+		uses, told SharedWindow
 		width      int
 		want       bool
 	}{
-		{Shared{5, 40}, Shared{5, 40}, 10, false},
-		{Shared{1, 1}, Shared{1, 1}, 10, false},
-		{Shared{4, 40}, Shared{5, 40}, 10, true},
-		{Shared{90, 400}, Shared{99, 400}, 100, false},
-		{Shared{89, 400}, Shared{99, 400}, 100, true},
-		{Shared{2, 400}, Shared{5, 400}, 100, true},
-		{Shared{80, 351}, Shared{80, 400}, 100, false},
-		{Shared{80, 350}, Shared{80, 400}, 100, true},
-		{Shared{1, 2}, Shared{1, 3}, 100, false},
-		{Shared{1, 1}, Shared{1, 3}, 100, true},
+		{SharedWindow{5, 40}, SharedWindow{5, 40}, 10, false},
+		{SharedWindow{1, 1}, SharedWindow{1, 1}, 10, false},
+		{SharedWindow{4, 40}, SharedWindow{5, 40}, 10, true},
+		{SharedWindow{90, 400}, SharedWindow{99, 400}, 100, false},
+		{SharedWindow{89, 400}, SharedWindow{99, 400}, 100, true},
+		{SharedWindow{2, 400}, SharedWindow{5, 400}, 100, true},
+		{SharedWindow{80, 351}, SharedWindow{80, 400}, 100, false},
+		{SharedWindow{80, 350}, SharedWindow{80, 400}, 100, true},
+		{SharedWindow{1, 2}, SharedWindow{1, 3}, 100, false},
+		{SharedWindow{1, 1}, SharedWindow{1, 3}, 100, true},
 	} {
 		require.Equal(t, c.want, c.uses.Falls(c.told, c.width), "%+v", c)
 	}

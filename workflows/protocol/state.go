@@ -36,8 +36,8 @@ type Input struct {
 	DeadLetters bool `json:"dead_letters,omitempty"`
 	// NextRetry says that the namespace knows NextRetryAttribute.
 	NextRetry bool `json:"next_retry,omitempty"`
-	// Called is set for a run that a step of another run has started.
-	Called *Called `json:"called,omitempty"`
+	// ParentAttempt is set for a run that a step of another run has started.
+	Called *ParentAttempt `json:"called,omitempty"`
 	// Reprocess is set for a run that runs iterations of another run again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is set if the run continues from another history, which had grown long; nil for a run that begins.
@@ -50,9 +50,9 @@ type Input struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Called is the attempt of a parent run that has started a run; kept in workflow
+// ParentAttempt is the attempt of a parent run that has started a run; kept in workflow
 // history.
-type Called struct {
+type ParentAttempt struct {
 	Step    string `json:"step"`
 	Visit   int    `json:"visit"`
 	Index   *int   `json:"index,omitempty"`
@@ -188,9 +188,9 @@ type Shard struct {
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
 	// MayLinger says that the loop begins its next shard as soon as this one has only waiting iterations left (it lingers).
-	// Shared is how much of the window and budget other lingering shards use.
-	MayLinger bool   `json:"may_linger,omitempty"`
-	Shared    Shared `json:"shared,omitzero"`
+	// SharedWindow is how much of the window and budget other lingering shards use.
+	MayLinger bool         `json:"may_linger,omitempty"`
+	Shared    SharedWindow `json:"shared,omitzero"`
 }
 
 // CallsInput starts CallsWorkflow; kept in workflow history. It holds the elements of
@@ -200,9 +200,9 @@ type CallsInput struct {
 	Task  Task            `json:"task"`
 	// Ended are the calls that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
-	// Known has the figures of the loop when the batch began, from which the batch counts on for the failure budget; nil without
+	// LoopCounts has the figures of the loop when the batch began, from which the batch counts on for the failure budget; nil without
 	// a budget.
-	Known *interpreter.Known `json:"known,omitempty"`
+	Known *interpreter.LoopCounts `json:"known,omitempty"`
 	// MayRelease says that the child releases its slot in the loop's window while all
 	// that it does is wait for long.
 	MayRelease bool `json:"may_release,omitempty"`

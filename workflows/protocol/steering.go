@@ -23,8 +23,8 @@ type Steering struct {
 	Run string `json:"run,omitempty"`
 	// Slot grants a child of a loop the slot in the window that it requested.
 	Slot *SlotGrant `json:"slot,omitempty"`
-	// Shared is what the other shards of the loop use.
-	Shared *Shared `json:"shared,omitempty"`
+	// SharedWindow is what the other shards of the loop use.
+	Shared *SharedWindow `json:"shared,omitempty"`
 }
 
 // ItemSettlement is a Settlement with the calls that it is about: a step, or one iteration. Kept in workflow history.

@@ -41,7 +41,7 @@ func (e *earlier) before() []string {
 }
 
 // keptSoFar answers runs that replace this one.
-func (e *earlier) keptSoFar() (interpreter.Kept, error) {
+func (e *earlier) keptSoFar() (interpreter.EarlierWork, error) {
 	kept := e.Kept
 	kept.Run, kept.Wrote, kept.Calls = e.Run, kept.Wrote || e.wrote(), e.keptCalls()
 	return kept, nil
@@ -62,7 +62,7 @@ func (e *earlier) recall(ctx workflow.Context) {
 		return
 	}
 	question := *e.input.Called.Recall
-	found, err := gate.Send[interpreter.Recalled](ctx, drive.ToRecall(interpreter.RecallActivity, "what earlier runs have done"), question, "the names of earlier runs")
+	found, err := gate.Send[interpreter.EarlierAnswers](ctx, drive.ToRecall(interpreter.RecallActivity, "what earlier runs have done"), question, "the names of earlier runs")
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
@@ -81,7 +81,7 @@ func (e *earlier) recall(ctx workflow.Context) {
 	if len(found.From) == 0 {
 		return
 	}
-	e.Kept, e.Earlier = found.Kept, found.From
+	e.Kept, e.Earlier = found.EarlierWork, found.From
 	e.Kept.Left = nil
 	e.StartedAt = workflow.GetInfo(ctx).WorkflowStartTime
 	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt

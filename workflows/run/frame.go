@@ -97,7 +97,7 @@ func (f *frame) files() map[string]string {
 
 // called is the attempt that has started the run, with what is known of the parent runs
 // by now.
-func (f *frame) called() *protocol.Called {
+func (f *frame) called() *protocol.ParentAttempt {
 	if f.input.Called == nil {
 		return nil
 	}

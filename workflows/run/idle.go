@@ -31,7 +31,7 @@ const maxIdleVisits = 2000
 type idle struct{ visits int }
 
 // check fails the run once a cycle has gone round too often.
-func (i *idle) check(r *run, done ended) {
+func (i *idle) check(r *run, done stepEnd) {
 	loop := done.record.Loop
 	if done.result.Meta.Attempts > 0 || loop != nil && loop.Stats.Total > 0 {
 		i.visits = 0

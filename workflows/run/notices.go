@@ -51,7 +51,7 @@ type openNotice struct {
 
 // notifyStep sends the notices of how a visit of a step has ended, after its sinks and
 // before its routes.
-func (n *notices) notifyStep(ctx workflow.Context, done ended) {
+func (n *notices) notifyStep(ctx workflow.Context, done stepEnd) {
 	start, result := done.start, done.result
 	status := result.Ended()
 	notices := start.Step.Notices(result.Failed())
@@ -217,7 +217,7 @@ func (n *notices) notifyPaused(ctx workflow.Context, command protocol.CommandInp
 
 // notifyExhausted sends the notices that a policy has used up its attempts or pages in a visit
 // of a step.
-func (n *notices) notifyExhausted(ctx workflow.Context, done ended) {
+func (n *notices) notifyExhausted(ctx workflow.Context, done stepEnd) {
 	var iterations []interpreter.LoopError
 	if done.record.Loop != nil {
 		iterations = done.record.Loop.Errors

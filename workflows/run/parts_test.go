@@ -139,7 +139,7 @@ func TestStatus(t *testing.T) {
 func TestEarlier(t *testing.T) {
 	t.Parallel()
 	r := parts(t)
-	r.input.Called = &protocol.Called{}
+	r.input.Called = &protocol.ParentAttempt{}
 	record, step := r.visit("fetch", over), r.book.Step("fetch")
 	result := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("rows")}
 	same, other := func(time.Time) string { return "print" }, func(time.Time) string { return "another" }

@@ -270,8 +270,8 @@ func (r *run) continued() protocol.Input {
 	return next
 }
 
-// ended is the result of the coroutine of a step.
-type ended struct {
+// stepEnd is the result of the coroutine of a step.
+type stepEnd struct {
 	start  interpreter.Start
 	record *protocol.StepRecord
 	args   any
@@ -306,7 +306,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*protocol.Result, error) 
 		if running == 0 {
 			return r.finish(ctx)
 		}
-		var done ended
+		var done stepEnd
 		disconnected, _ := workflow.NewDisconnectedContext(ctx)
 		results.Receive(disconnected, &done)
 		running--
@@ -341,7 +341,7 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 }
 
 // complete records how a step ended and follows its routes.
-func (r *run) complete(ctx workflow.Context, done ended) {
+func (r *run) complete(ctx workflow.Context, done stepEnd) {
 	step, result := done.start.Step, done.result
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
 		defer func() { rehearsal.StepEnded(r.book, *done.record) }()
@@ -372,7 +372,7 @@ func (r *run) complete(ctx workflow.Context, done ended) {
 
 // failLate turns a step whose vars or routes cannot be evaluated into one that failed.
 // It keeps its result.
-func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.CallResult {
+func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interpreter.CallResult {
 	failed := done.result
 	failed.Status = interpreter.StatusError
 	failed.Error = interpreter.ExpressionFailure(r.book, "step "+done.start.Step.Name, err, workflow.Now(ctx)).Error
@@ -415,7 +415,7 @@ func (r *run) follow(
 }
 
 // keep makes the result of a step visible to the steps after it.
-func (r *run) keep(done ended) {
+func (r *run) keep(done stepEnd) {
 	r.show(done.start.Step.Name, done.result)
 	r.addWarnings(done)
 	switch step := done.start.Step; {
@@ -430,7 +430,7 @@ func (r *run) keep(done ended) {
 }
 
 // addWarnings adds the warnings of a step to those of the run.
-func (r *run) addWarnings(done ended) {
+func (r *run) addWarnings(done stepEnd) {
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	if done.result.LoopWarning != "" {
 		r.Warnings = append(r.Warnings, done.result.LoopWarning)

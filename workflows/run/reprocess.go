@@ -27,7 +27,7 @@ func (r *run) reprocess(ctx, branches workflow.Context) (*protocol.Result, error
 }
 
 // keepLoop records how a loop of a reprocess ended.
-func (r *run) keepLoop(ctx workflow.Context, done ended) {
+func (r *run) keepLoop(ctx workflow.Context, done stepEnd) {
 	r.Last = done.result.Data
 	r.addWarnings(done)
 	r.warnAbsent("step "+done.start.Step.Name, interpreter.AbsentAtEnd(done.start.Step, done.result))

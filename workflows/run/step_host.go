@@ -21,7 +21,7 @@ import (
 )
 
 // step runs one visit of a step to its end.
-func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
+func (r *run) step(ctx workflow.Context, start interpreter.Start) stepEnd {
 	r.controls.AwaitAnswers(ctx)
 	step := start.Step
 	record := &protocol.StepRecord{
@@ -36,7 +36,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	if start.Args != nil {
 		scope = scope.With(map[string]any{"args": start.Args})
 	}
-	done := ended{start: start, record: record}
+	done := stepEnd{start: start, record: record}
 	r.warnAbsent("step "+step.Name, interpreter.AbsentAtStart(r.book, step, r.Data))
 	args, err := request.StepArgs(step, start.Args, scope, gate.ExpressionBudget(ctx))
 	switch {

@@ -47,9 +47,9 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// Held is what a parent run has paused of what another one depends on: all, or the step
+// ChildWait is what a parent run has paused of what another one depends on: all, or the step
 // that has started it.
-func Held(parent runs.Held) interpreter.Control {
+func Held(parent runs.ChildWait) interpreter.Control {
 	control := *parent.Control
 	if !control.Paused {
 		control.Steps = []string{parent.Step}

@@ -480,7 +480,7 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time, paper t
 }
 
 // heldText is what holds a child run, or a step of it.
-func heldText(held runs.Held, now time.Time, paper terminal.Paper) string {
+func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	switch {
 	case held.Queue != nil:
 		return queueText(held.Queue, now)

@@ -163,7 +163,7 @@ func TestGoldenQueued(t *testing.T) {
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
-	for _, unpolled := range []runs.Unpolled{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
+	for _, unpolled := range []runs.MissingWorker{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
 		status.Queue.NoWorker = &unpolled
 		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	}
@@ -180,7 +180,7 @@ func TestGoldenQueuedStep(t *testing.T) {
 		HeldBy: runs.HeldByConcurrency, At: now,
 	}
 	var out bytes.Buffer
-	for _, unpolled := range []*runs.Unpolled{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: keeper, TaskQueue: "clinic"}} {
+	for _, unpolled := range []*runs.MissingWorker{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: keeper, TaskQueue: "clinic"}} {
 		status.Steps = []runs.Step{{
 			Step: "orders", Visit: 1, StartedAt: samples.Began,
 			Item: runs.Item{

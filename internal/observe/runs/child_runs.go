@@ -23,13 +23,13 @@ import (
 type ChildRuns struct {
 	// Awaited are the attempts of child runs that await answers.
 	Awaited []AwaitedAttempt `json:"below,omitempty"`
-	// Held are the steps that something else holds, the runs that wait for their turn,
+	// ChildWait are the steps that something else holds, the runs that wait for their turn,
 	// and those that people have paused.
-	Held []Held `json:"held_below,omitempty"`
+	Held []ChildWait `json:"held_below,omitempty"`
 }
 
-// Held is a step of a child run that waits, or such a run as a whole.
-type Held struct {
+// ChildWait is a step of a child run that waits, or such a run as a whole.
+type ChildWait struct {
 	Run   string `json:"run"` // workflow ID
 	Step  string `json:"step,omitempty"`
 	Visit int    `json:"visit,omitempty"`
@@ -49,7 +49,7 @@ func (c *ChildRuns) addStep(run string, record protocol.StepRecord) {
 			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, AwaitedDetails: *step.Awaits,
 		})
 	case step.HeldBy != "":
-		c.Held = append(c.Held, Held{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
+		c.Held = append(c.Held, ChildWait{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
 	}
 }
 
@@ -67,12 +67,12 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
 			queue, _ := r.queued(ctx, ticket, queue.Member{WorkflowID: next[0]}) // its place may be unknown
-			children.Held = append(children.Held, Held{
+			children.Held = append(children.Held, ChildWait{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency, Since: ticket.Since}, Queue: queue,
 			})
 		}
 		if control := progress.Control; control.AnyPaused() {
-			children.Held = append(children.Held, Held{
+			children.Held = append(children.Held, ChildWait{
 				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause, Since: control.Held[""].At}, Control: &control,
 			})
 		}
@@ -92,7 +92,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 // HeldByParents are the parent runs of one which hold it: they are paused, or their
 // step which has started it, the next one first. It takes a call to the server for each
 // parent run and one more, and none for a run that is the first.
-func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
+func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]ChildWait, error) {
 	if !run.isChild {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 // their memos; a child run learns of them with its next attempt. missed is the first
 // run that was not described because spend allows no more calls, or that gave no
 // answer.
-func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, spend func() bool) (held []Held, missed string) {
+func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, spend func() bool) (held []ChildWait, missed string) {
 	for _, parent := range slices.Backward(runs) {
 		if !spend() {
 			return held, cmp.Or(missed, parent.Run)
@@ -123,7 +123,7 @@ func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, s
 		}
 		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
 		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.IsPaused(parent.Step) {
-			held = append(held, Held{
+			held = append(held, ChildWait{
 				Run: parent.Run, Step: parent.Step, Control: &control,
 				Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause, Since: control.PausedBy(parent.Step).At},
 			})

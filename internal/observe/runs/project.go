@@ -41,16 +41,16 @@ type projector struct {
 	links  []link
 	made   map[int64]*madeActivity
 	ended  map[int64]bool // activities
-	calls  map[callID]*lastMade
+	calls  map[callID]*lastAttempt
 	visits map[string]int // of steps, the last that was seen
-	// unsent are the notices whose last attempt has failed and is not made again as
+	// failedNotice are the notices whose last attempt has failed and is not made again as
 	// far as is known; decided is the last event by which a workflow has decided.
-	unsent  []unsent
+	unsent  []failedNotice
 	decided int64
-	indexes []int             // of an iteration workflow
-	runs    map[int64]*played // of other playbooks, by the event that initiated them
-	limits  map[string]limit  // what timers bound, by their IDs
-	late    map[limit]bool    // what did not end in time
+	indexes []int                  // of an iteration workflow
+	runs    map[int64]*playbookRun // of other playbooks, by the event that initiated them
+	limits  map[string]limit       // what timers bound, by their IDs
+	late    map[limit]bool         // what did not end in time
 	// cancelling are the runs of other playbooks that the workflow has cancelled, by their IDs.
 	cancelling map[string]bool
 	// lastInput is when something last happened that the workflow had to decide about.
@@ -74,8 +74,8 @@ type limit struct {
 	attempt int
 }
 
-// lastMade is the attempt that a call made last.
-type lastMade struct {
+// lastAttempt is the attempt that a call made last.
+type lastAttempt struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
 	// began is when one began that is answered from outside, awaited since when its answer is.
@@ -99,7 +99,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
 		made: map[int64]*madeActivity{}, ended: map[int64]bool{},
-		calls: map[callID]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
+		calls: map[callID]*lastAttempt{}, visits: map[string]int{}, runs: map[int64]*playbookRun{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}
 	if err := p.begin(recorded); err != nil {
@@ -178,7 +178,7 @@ func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 		}
 		for _, notice := range notices {
 			if state := notice.Call.State; state != nil {
-				p.calls[callID{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
+				p.calls[callID{index: -1, sink: notice.Place}] = &lastAttempt{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
 			}
 		}
 	case protocol.CallsWorkflowName:
@@ -202,7 +202,7 @@ func (p *projector) restore(snapshot call.Snapshot) {
 	if state == nil || state.Attempts == 0 {
 		return
 	}
-	last := &lastMade{attempt: state.Attempts, failure: state.Last.Error}
+	last := &lastAttempt{attempt: state.Attempts, failure: state.Last.Error}
 	if state.RequestAttempts > 0 {
 		last.page = state.Successes + 1
 	}

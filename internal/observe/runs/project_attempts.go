@@ -123,7 +123,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 		p.add(id, "", end)
 	case playbook.OfNotice(of.one.Place):
 		end.Event, end.Duration = SinkFailed, 0
-		p.unsent = append(p.unsent, unsent{call: of.one.call(), by: event.GetEventId(), event: end})
+		p.unsent = append(p.unsent, failedNotice{call: of.one.call(), by: event.GetEventId(), event: end})
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (p *projector) attemptStarted(of *madeActivity) Event {
 	}
 	last := p.calls[in.call()]
 	if last == nil {
-		last = &lastMade{}
+		last = &lastAttempt{}
 		p.calls[in.call()] = last
 	}
 	started.IsRetry = last.attempt > 0 && last.page == in.Page

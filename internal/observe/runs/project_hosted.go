@@ -69,7 +69,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 		// A page may be behind the last attempt, and what comes first is the next.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
 		attempted = p.attempts(id, which, event, made, ended)
-		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastMade{
+		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastAttempt{
 			attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 		}
 	}
@@ -113,7 +113,7 @@ func (p *projector) unwritten(id int64, which string, first Event, failed call.S
 		event.At = p.turn(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, stretch.Attempt-1, stretch.Turn)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
-		p.calls[callID{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastMade{
+		p.calls[callID{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastAttempt{
 			attempt: max(stretch.Attempt, stretch.AttemptTo), page: stretch.Page, failure: stretch.Error,
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// unsent is a notice that failed, and the event that said so.
-type unsent struct {
+// failedNotice is a notice that failed, and the event that said so.
+type failedNotice struct {
 	call  callID
 	by    int64
 	event Event

@@ -98,7 +98,7 @@ func (p *projector) doing(id int64, of *madeActivity, doing call.Doing, now time
 		first := Event{Step: in.Step, Visit: in.Visit, Index: in.Index, At: of.began()}
 		p.attempts(id, which, first, doing.Made, now)
 		last := doing.Made[len(doing.Made)-1]
-		p.calls[in.call()] = &lastMade{attempt: max(last.Attempt, last.AttemptTo), page: max(last.Page, last.PageTo), failure: last.Error}
+		p.calls[in.call()] = &lastAttempt{attempt: max(last.Attempt, last.AttemptTo), page: max(last.Page, last.PageTo), failure: last.Error}
 	}
 	started := p.attemptStarted(&madeActivity{one: in})
 	if started.At = doing.Since; doing.Turn {

@@ -11,8 +11,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// played is a run of another playbook: what an attempt of a step is.
-type played struct {
+// playbookRun is a run of another playbook: what an attempt of a step is.
+type playbookRun struct {
 	*child
 	madeActivity
 	recorded bool // its start
@@ -50,7 +50,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 			continue
 		}
 		var input struct {
-			Called *protocol.Called `json:"called"`
+			Called *protocol.ParentAttempt `json:"called"`
 		}
 		if err := p.decode(begun.workflowID, begun.input, &input); err != nil || input.Called == nil {
 			return true, err
@@ -58,7 +58,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 		in := input.Called
 		p.visits[in.Step] = in.Visit
 		settled := p.begins(callID{in.Step, in.Visit, indexOr(in.Index), ""})
-		p.runs[begun.event] = &played{child: begun, madeActivity: madeActivity{settled: settled, one: attemptInput{
+		p.runs[begun.event] = &playbookRun{child: begun, madeActivity: madeActivity{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}
 		return true, nil
@@ -67,7 +67,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 }
 
 // playStarted adds the start of a run; one whose end is not awaited is done with that.
-func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
+func (p *projector) playStarted(of *playbookRun, event *historypb.HistoryEvent) {
 	of.started, of.recorded = event, true
 	started := p.attemptStarted(&of.madeActivity)
 	started.Child = of.workflowID
@@ -82,7 +82,7 @@ func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
 }
 
 // playEnded adds how a run has ended.
-func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
+func (p *projector) playEnded(of *playbookRun, event *historypb.HistoryEvent) error {
 	if of.detached && of.recorded {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason inter
 	}
 	last := p.calls[at]
 	if last == nil { // one that waits before its first attempt
-		last = &lastMade{}
+		last = &lastAttempt{}
 		p.calls[at] = last
 	}
 	last.waits, last.settled = true, nil

@@ -33,11 +33,11 @@ type QueuePosition struct {
 	Stopped bool `json:"stopped,omitempty"`
 	// NoWorker is what the run waits for that no worker runs: the workflow which gives turns, or the
 	// first of Holders; nil where neither is known to be.
-	NoWorker *Unpolled `json:"no_worker,omitempty"`
+	NoWorker *MissingWorker `json:"no_worker,omitempty"`
 }
 
-// Unpolled is a workflow that makes no progress: no worker polls its task queue, or none that does responds.
-type Unpolled struct {
+// MissingWorker is a workflow that makes no progress: no worker polls its task queue, or none that does responds.
+type MissingWorker struct {
 	WorkflowID string `json:"workflow_id"`
 	TaskQueue  string `json:"task_queue"`
 }
@@ -121,7 +121,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	}
 	if !answered {
 		if keeper != "" && keeper != taskQueue && !found.Stopped {
-			found.NoWorker = &Unpolled{WorkflowID: found.WorkflowID, TaskQueue: keeper}
+			found.NoWorker = &MissingWorker{WorkflowID: found.WorkflowID, TaskQueue: keeper}
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 		return // a worker of these has responded
 	}
 	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.Unavailable(err) {
-		found.NoWorker = &Unpolled{WorkflowID: holder, TaskQueue: of}
+		found.NoWorker = &MissingWorker{WorkflowID: holder, TaskQueue: of}
 	}
 }
 

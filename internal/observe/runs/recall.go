@@ -30,7 +30,7 @@ func Activities(store *payload.Store) map[string]any {
 		return &earlierRuns{&Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}}
 	}
 	return map[string]any{
-		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
 			defer heartbeat.Keep(ctx)()
 			return reader(ctx).recall(ctx, in)
 		},
@@ -54,8 +54,8 @@ type earlierRuns struct{ *Reader }
 const questionTime = 20 * time.Second
 
 // recall reads what the runs have done that may have made a call before.
-func (r *earlierRuns) recall(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
-	var found interpreter.Recalled
+func (r *earlierRuns) recall(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
+	var found interpreter.EarlierAnswers
 	for _, id := range in.Attempts {
 		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
 			return found, err
@@ -106,7 +106,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 }
 
 // recallOne queries the run with an ID and a key. It is false where there is none.
-func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
+func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.EarlierAnswers) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
 		return false, nil
@@ -141,7 +141,7 @@ const mostOlder = 20
 // keptOfOlder queries the runs that have had an ID before.
 func (r *earlierRuns) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
-) (kept interpreter.Kept, why string, err error) {
+) (kept interpreter.EarlierWork, why string, err error) {
 	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
 		return kept, "", err
@@ -154,12 +154,12 @@ func (r *earlierRuns) keptOfOlder(
 			return kept, why, err
 		}
 	}
-	return interpreter.Kept{}, "", nil
+	return interpreter.EarlierWork{}, "", nil
 }
 
 // kept queries a run for what it has done. why is the reason for which it cannot
 // answer.
-func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
+func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.EarlierWork, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if err := r.awaitEnd(ctx, info); err != nil {
 		return kept, "", err
@@ -297,7 +297,7 @@ func (r *earlierRuns) notBegun(
 }
 
 // trim leaves out what is too large together.
-func trim(found *interpreter.Recalled) {
+func trim(found *interpreter.EarlierAnswers) {
 	size := 0
 	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.KeptStep) bool {
 		size += interpreter.EncodedSize(step)

@@ -30,8 +30,8 @@ type Schedule struct {
 	Action    *client.ScheduleWorkflowAction
 }
 
-// Started is a run that a schedule has started.
-type Started struct {
+// StartedRun is a run that a schedule has started.
+type StartedRun struct {
 	At  time.Time // when it did
 	Run Found     // as it is now; without a status where the server has forgotten it
 }
@@ -215,13 +215,13 @@ func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.T
 	return count, false, nil
 }
 
-// Started are the last runs of a schedule as they are now, the latest first, at most so
+// StartedRun are the last runs of a schedule as they are now, the latest first, at most so
 // many. The server remembers ten.
-func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]Started, error) {
+func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]StartedRun, error) {
 	recent := slices.Clone(of.Described.Info.RecentActions)
 	slices.Reverse(recent)
 	recent = recent[:min(len(recent), most)]
-	list := make([]Started, len(recent))
+	list := make([]StartedRun, len(recent))
 	for i, one := range recent {
 		list[i].At = one.ActualTime
 		if one.StartWorkflowResult == nil {

@@ -48,7 +48,7 @@ type Status struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that are paused, or their step which has started this
 	// one, the next one first.
-	HeldByParents []Held `json:"held_by_parents,omitempty"`
+	HeldByParents []ChildWait `json:"held_by_parents,omitempty"`
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`

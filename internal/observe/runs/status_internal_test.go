@@ -158,7 +158,7 @@ func TestSinceWhen(t *testing.T) {
 		"paused":                 {[]Step{step(interpreter.Running, time.Time{})}, Status{Control: control(true, map[string]interpreter.Said{"": {At: at(22)}})}, at(22), time.Time{}},
 		"paused, and its step":   {[]Step{step(interpreter.Paused, time.Time{})}, Status{Control: control(true, map[string]interpreter.Said{"": {At: at(22)}})}, at(22), at(22)},
 		"a step is paused":       {[]Step{step(interpreter.Paused, time.Time{})}, Status{Control: control(false, map[string]interpreter.Said{"fetch": {At: at(7)}})}, at(7), at(7)},
-		"a parent run is paused": {[]Step{step(interpreter.Running, time.Time{})}, Status{HeldByParents: []Held{{Item: Item{Since: at(9)}}, {Item: Item{Since: at(5)}}}}, at(5), time.Time{}},
+		"a parent run is paused": {[]Step{step(interpreter.Running, time.Time{})}, Status{HeldByParents: []ChildWait{{Item: Item{Since: at(9)}}, {Item: Item{Since: at(5)}}}}, at(5), time.Time{}},
 		"all wait":               {[]Step{step(interpreter.RetryPending, at(3)), step(interpreter.RetryPending, at(4))}, Status{}, at(4), at(3)},
 		"one waits, who knows":   {[]Step{step(interpreter.RetryPending, at(3)), step(interpreter.RetryPending, time.Time{})}, Status{}, time.Time{}, at(3)},
 	} {

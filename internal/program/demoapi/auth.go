@@ -37,9 +37,9 @@ func (s *Server) basic(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, object{"authenticated": true, "user": user})
 }
 
-// issued are the access tokens that are good, with how many requests they are
+// tokenUses are the access tokens that are good, with how many requests they are
 // good for; negative is any number.
-type issued struct {
+type tokenUses struct {
 	mu    sync.Mutex
 	count int
 	left  map[string]int
@@ -49,7 +49,7 @@ type issued struct {
 const maxIssued = 1000
 
 // add gives out a token.
-func (i *issued) add(uses int) string {
+func (i *tokenUses) add(uses int) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.left == nil || len(i.left) >= maxIssued {
@@ -62,7 +62,7 @@ func (i *issued) add(uses int) string {
 }
 
 // use takes one use of a token and reports whether it was good.
-func (i *issued) use(token string) bool {
+func (i *tokenUses) use(token string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	left, known := i.left[token]

@@ -43,7 +43,7 @@ type Server struct {
 	routes    []string
 	scenarios *scenarios
 	log       *requestLog
-	issued    issued
+	issued    tokenUses
 
 	mu     sync.Mutex
 	http   *http.Server

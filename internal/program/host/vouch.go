@@ -140,24 +140,24 @@ func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, er
 	return hashes, nil
 }
 
-// described is the server's description of an execution.
-type described struct {
+// executionInfo is the server's description of an execution.
+type executionInfo struct {
 	workflowID string
 	root       *commonpb.WorkflowExecution
 	memo       *commonpb.Memo
 }
 
-func (g *Guard) describe(ctx context.Context, workflowID, runID string) (described, error) {
+func (g *Guard) describe(ctx context.Context, workflowID, runID string) (executionInfo, error) {
 	answer, err := g.client.DescribeWorkflowExecution(ctx, workflowID, runID)
 	if err != nil {
-		return described{}, err
+		return executionInfo{}, err
 	}
 	info := answer.GetWorkflowExecutionInfo()
-	return described{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}, nil
+	return executionInfo{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}, nil
 }
 
 // vouched are the hashes of the memo if its seal is that of the key.
-func (d described) vouched(key string) []string {
+func (d executionInfo) vouched(key string) []string {
 	var code Code
 	payload := d.memo.GetFields()[CodeMemo]
 	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &code) != nil {

@@ -22,20 +22,20 @@ type place struct {
 // keyed is a line that begins with a key: its dashes, the key, and the value.
 var keyed = regexp.MustCompile(`^( *)((?:- +)*)([\w.-]+):(?: +(.*))?$`)
 
-// written is a line that begins with a key, as keyed finds it. Columns are bytes.
-type written struct {
+// keyLine is a line that begins with a key, as keyed finds it. Columns are bytes.
+type keyLine struct {
 	dash   int // column of the first dash, -1 for none
 	column int // of the key
 	key    string
 	value  string
 }
 
-func parse(line string) (written, bool) {
+func parse(line string) (keyLine, bool) {
 	match := keyed.FindStringSubmatch(line)
 	if match == nil {
-		return written{}, false
+		return keyLine{}, false
 	}
-	w := written{dash: -1, column: len(match[1]) + len(match[2]), key: match[3], value: match[4]}
+	w := keyLine{dash: -1, column: len(match[1]) + len(match[2]), key: match[3], value: match[4]}
 	if match[2] != "" {
 		w.dash = len(match[1])
 	}
@@ -50,7 +50,7 @@ func placeOf(t text, line, at int) place {
 	own, found := parse(before)
 	if !found { // a key that is being typed, behind dashes or not
 		rest := strings.TrimLeft(before, " -")
-		own = written{dash: strings.IndexByte(before[:len(before)-len(rest)], '-'), column: len(before) - len(rest)}
+		own = keyLine{dash: strings.IndexByte(before[:len(before)-len(rest)], '-'), column: len(before) - len(rest)}
 		own.value = rest
 	}
 	p.keys, p.key = flow(own.key, own.value)
@@ -60,7 +60,7 @@ func placeOf(t text, line, at int) place {
 }
 
 // around are the keys that lead to a line, which is at one of a map or an item of a list.
-func around(t text, line int, at written) []string {
+func around(t text, line int, at keyLine) []string {
 	var keys []string
 	for n := line - 1; n >= 0; n-- {
 		above, found := parse(t.line(n))

@@ -58,26 +58,26 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 	return list
 }
 
-// proposed is a key that may be somewhere.
-type proposed struct {
+// keyProposal is a key that may be somewhere.
+type keyProposal struct {
 	playbook.Key
 
 	detail string
 }
 
 // keys are those that may be at a place: of its section, and the fields of its tool.
-func (s *Server) keys(p place) []proposed {
-	var all []proposed
+func (s *Server) keys(p place) []keyProposal {
+	var all []keyProposal
 	for _, section := range playbook.Sections() {
 		if section.Name != p.section() {
 			continue
 		}
 		for _, key := range section.Keys {
-			all = append(all, proposed{key, section.Name})
+			all = append(all, keyProposal{key, section.Name})
 		}
 		if spec, found := s.tools.Spec(p.tool); found && section.Open {
 			for _, field := range spec.Fields {
-				all = append(all, proposed{playbook.Key{Name: field.Name, Doc: field.Doc}, spec.Name})
+				all = append(all, keyProposal{playbook.Key{Name: field.Name, Doc: field.Doc}, spec.Name})
 			}
 		}
 	}

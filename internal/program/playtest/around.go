@@ -189,16 +189,16 @@ func loseWorker(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// served gives activities another client. The SDK has no name for the type.
-type served[C any] struct {
+// clientInterceptor gives activities another client. The SDK has no name for the type.
+type clientInterceptor[C any] struct {
 	interceptor.ActivityOutboundInterceptorBase
 
 	server *server
 }
 
-func answering[C any](next interceptor.ActivityOutboundInterceptor, _ func(context.Context) C, server *server) *served[C] {
-	return &served[C]{interceptor.ActivityOutboundInterceptorBase{Next: next}, server}
+func answering[C any](next interceptor.ActivityOutboundInterceptor, _ func(context.Context) C, server *server) *clientInterceptor[C] {
+	return &clientInterceptor[C]{interceptor.ActivityOutboundInterceptorBase{Next: next}, server}
 }
 
 // GetClient is that of the test.
-func (s *served[C]) GetClient(context.Context) C { return any(s.server).(C) }
+func (s *clientInterceptor[C]) GetClient(context.Context) C { return any(s.server).(C) }

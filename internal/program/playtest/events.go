@@ -17,9 +17,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// happened are the events of the run itself, as starter events has them of a run on a server. Those of other playbooks that
+// runEvents are the events of the run itself, as starter events has them of a run on a server. Those of other playbooks that
 // it runs are of their runs. Each attempt has events of its own: which pages one activity fetches is up to the machine.
-type happened struct {
+type runEvents struct {
 	events []runs.Event
 	begun  map[string]bool // iterations
 	pages  map[string]int  // successes of calls
@@ -44,7 +44,7 @@ func (s *stage) happened(events ...runs.Event) {
 	}
 }
 
-func (h *happened) add(event runs.Event) {
+func (h *runEvents) add(event runs.Event) {
 	if event.Index != nil {
 		began := runs.Event{Event: runs.IterationStarted, At: event.At, Step: event.Step, Visit: event.Visit, Index: event.Index}
 		if h.begun == nil {
@@ -105,7 +105,7 @@ func (s *stage) attempted(seen call.Observation) {
 }
 
 // endSink notes the end of a sink or a notice. Of a sink that fails its call the end of the call says so.
-func (h *happened) endSink(event runs.Event, seen call.Observation) {
+func (h *runEvents) endSink(event runs.Event, seen call.Observation) {
 	ignored := len(seen.Policies) > 0 && seen.Policies[len(seen.Policies)-1].Then.Ignore
 	event.Attempt, event.Page = 0, 0
 	switch {
@@ -122,7 +122,7 @@ func (h *happened) endSink(event runs.Event, seen call.Observation) {
 }
 
 // last is the last end of an attempt of a call.
-func (h *happened) last(key string) *runs.Event {
+func (h *runEvents) last(key string) *runs.Event {
 	for i := len(h.events) - 1; i >= 0; i-- {
 		event := &h.events[i]
 		if (event.Event == runs.ActionCompleted || event.Event == runs.ActionError) && eventCall(*event) == key {

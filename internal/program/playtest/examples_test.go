@@ -55,9 +55,9 @@ func passes(t *testing.T, path string) *playtest.Suite {
 }
 
 func all(suite *playtest.Suite) []*playtest.Report {
-	var selected []playtest.Selected
+	var selected []playtest.SelectedTest
 	for _, test := range suite.Tests.Tests {
-		selected = append(selected, playtest.Selected{Suite: suite, Test: test})
+		selected = append(selected, playtest.SelectedTest{Suite: suite, Test: test})
 	}
 	return playtest.RunAll(selected, playtest.Options{}, nil)
 }
@@ -169,9 +169,9 @@ func TestRecipes(t *testing.T) {
 func BenchmarkFifty(b *testing.B) {
 	suite, err := playtest.Load("../../../playbooks/error_retry_test.yaml")
 	require.NoError(b, err)
-	fifty := make([]playtest.Selected, 50)
+	fifty := make([]playtest.SelectedTest, 50)
 	for i := range fifty {
-		fifty[i] = playtest.Selected{Suite: suite, Test: suite.Tests.Tests[0]}
+		fifty[i] = playtest.SelectedTest{Suite: suite, Test: suite.Tests.Tests[0]}
 	}
 	for b.Loop() {
 		for _, report := range playtest.RunAll(fifty, playtest.Options{}, nil) {

@@ -34,7 +34,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 		if playbook.TraitsOf(seen.Tool).AsksPeople {
 			needs = "{approve: {}, after: 10m}"
 		}
-		s.script.miss(unanswered{who: who, request: nil, needs: needs})
+		s.script.miss(unansweredRequest{who: who, request: nil, needs: needs})
 		s.stop("an attempt is awaited that the test has no answer for")
 	}
 }

@@ -188,7 +188,7 @@ func kindOf(a *playbook.TestAnswer) string {
 
 // RunAll runs tests side by side, and gives their reports in their order. each is called
 // when one has ended, by one test at a time; nil is nobody.
-func RunAll(all []Selected, options Options, each func(*Report)) []*Report {
+func RunAll(all []SelectedTest, options Options, each func(*Report)) []*Report {
 	reports := make([]*Report, len(all))
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -213,8 +213,8 @@ func RunAll(all []Selected, options Options, each func(*Report)) []*Report {
 	return reports
 }
 
-// Selected is a test that is to run.
-type Selected struct {
+// SelectedTest is a test that is to run.
+type SelectedTest struct {
 	Suite *Suite
 	Test  *playbook.Test
 }

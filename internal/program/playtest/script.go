@@ -22,7 +22,7 @@ type script struct {
 	lists      []*answerList
 	lose       map[string]bool // steps whose next attempt loses its worker
 	performed  map[*playbook.TestAct]bool
-	unanswered []unanswered
+	unanswered []unansweredRequest
 	complaints []complaint
 }
 
@@ -40,8 +40,8 @@ type entry struct {
 	used bool
 }
 
-// unanswered is a request that no answer was left for.
-type unanswered struct {
+// unansweredRequest is a request that no answer was left for.
+type unansweredRequest struct {
 	who     caller
 	request map[string]any
 	// needs is an entry that would answer it.
@@ -191,7 +191,7 @@ func (s *script) has(who caller) bool {
 }
 
 // miss notes a request that no answer was left for.
-func (s *script) miss(u unanswered) {
+func (s *script) miss(u unansweredRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unanswered = append(s.unanswered, u)

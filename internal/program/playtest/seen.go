@@ -14,8 +14,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// seen is what tests compare of a run, as it is made. It is safe for concurrent use.
-type seen struct {
+// observations is what tests compare of a run, as it is made. It is safe for concurrent use.
+type observations struct {
 	mu       sync.Mutex
 	prefixes map[string]string          // steps above a workflow, by its ID
 	elements map[string]map[int]any     // of iterations, by the ID of their workflow and their index
@@ -29,7 +29,7 @@ type seen struct {
 	targets  map[*playbook.Target]bool  // that were followed
 	routes   map[string][]string        // steps that a step of the playbook itself led to, by its name
 	visited  map[string]map[string]bool // steps, by the hash of their playbook
-	happened happened
+	happened runEvents
 }
 
 type request struct {
@@ -54,8 +54,8 @@ type verdict struct {
 	seen  call.Observation
 }
 
-func newSeen() *seen {
-	return &seen{
+func newSeen() *observations {
+	return &observations{
 		prefixes: map[string]string{}, elements: map[string]map[int]any{}, outer: map[string][]iteration{}, requests: map[string][]request{}, paused: map[string][]wait{},
 		written: map[string][]write{}, keys: map[string]bool{}, verdicts: map[string][]verdict{}, policies: map[*playbook.Policy]bool{},
 		targets: map[*playbook.Target]bool{}, routes: map[string][]string{}, visited: map[string]map[string]bool{},
@@ -63,7 +63,7 @@ func newSeen() *seen {
 }
 
 // enter notes a workflow that begins: what is above it, and the elements of its calls.
-func (s *seen) enter(workflowID, parentID string, args []any) {
+func (s *observations) enter(workflowID, parentID string, args []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	prefix := ""
@@ -90,7 +90,7 @@ func (s *seen) enter(workflowID, parentID string, args []any) {
 	s.prefixes[workflowID] = prefix
 }
 
-func (s *seen) learn(workflowID string, index int, element any) {
+func (s *observations) learn(workflowID string, index int, element any) {
 	if s.elements[workflowID] == nil {
 		s.elements[workflowID] = map[int]any{}
 	}
@@ -112,27 +112,27 @@ func prefixOf(parents []interpreter.Parent) string {
 	return b.String()
 }
 
-func (s *seen) knows(workflowID string) bool {
+func (s *observations) knows(workflowID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.prefixes[workflowID]
 	return known
 }
 
-func (s *seen) within(workflowID string) string {
+func (s *observations) within(workflowID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prefixes[workflowID]
 }
 
 // iteration is the one of an index which a workflow runs, and the iterations whose run it is of.
-func (s *seen) iteration(workflowID string, index *int) (of iteration, outer []iteration) {
+func (s *observations) iteration(workflowID string, index *int) (of iteration, outer []iteration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.iterationOf(workflowID, index), s.outer[workflowID]
 }
 
-func (s *seen) iterationOf(workflowID string, index *int) iteration {
+func (s *observations) iterationOf(workflowID string, index *int) iteration {
 	of := iteration{index: index}
 	if index != nil {
 		of.element = s.elements[workflowID][*index]
@@ -141,7 +141,7 @@ func (s *seen) iterationOf(workflowID string, index *int) iteration {
 }
 
 // requested notes a request.
-func (s *seen) requested(who caller, at time.Duration, _ string, what map[string]any) {
+func (s *observations) requested(who caller, at time.Duration, _ string, what map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[who.place] = append(s.requests[who.place], request{who, at, what})
@@ -149,7 +149,7 @@ func (s *seen) requested(who caller, at time.Duration, _ string, what map[string
 
 // waits notes a wait before an attempt. Those for a turn under a rate limit depend on who
 // comes first.
-func (s *seen) waits(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
+func (s *observations) waits(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
 	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
 	}
@@ -161,7 +161,7 @@ func (s *seen) waits(workflowID string, mark interpreter.TimerMark, delay time.D
 }
 
 // wrote notes what a sink has written. What a table or file has once is noted once.
-func (s *seen) wrote(who caller, in interpreter.ToolInput, rows []any) {
+func (s *observations) wrote(who caller, in interpreter.ToolInput, rows []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	once := in.Tool == "sqlite" || in.Tool == "postgres" || in.Tool == "file"
@@ -173,7 +173,7 @@ func (s *seen) wrote(who caller, in interpreter.ToolInput, rows []any) {
 }
 
 // decided notes what policies say of an outcome.
-func (s *seen) decided(prefix string, seen call.Observation) {
+func (s *observations) decided(prefix string, seen call.Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !seen.Decided {
@@ -187,7 +187,7 @@ func (s *seen) decided(prefix string, seen call.Observation) {
 }
 
 // followed notes that a step has ended, and where its branch goes.
-func (s *seen) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
+func (s *observations) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, arrival := range arrivals {

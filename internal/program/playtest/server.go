@@ -133,19 +133,19 @@ func (s *server) limiter(limit ratelimit.Limit) *limiter {
 	return s.limits[key]
 }
 
-// answered is an update that was answered at once.
-type answered struct{ data []byte }
+// updateResult is an update that was answered at once.
+type updateResult struct{ data []byte }
 
 func answerTo(v any) (client.WorkflowUpdateHandle, error) {
 	data, err := json.Marshal(v)
-	return answered{data}, err
+	return updateResult{data}, err
 }
 
-func (answered) WorkflowID() string { return "" }
-func (answered) RunID() string      { return "" }
-func (answered) UpdateID() string   { return "" }
+func (updateResult) WorkflowID() string { return "" }
+func (updateResult) RunID() string      { return "" }
+func (updateResult) UpdateID() string   { return "" }
 
-func (a answered) Get(_ context.Context, into any) error {
+func (a updateResult) Get(_ context.Context, into any) error {
 	if into == nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ type stage struct {
 	dir     string
 	begun   time.Time
 	script  *script
-	seen    *seen
+	seen    *observations
 	server  *server
 	// database is in PostgreSQL; nil without one.
 	database *database
@@ -274,16 +274,16 @@ func (s *stage) registerAlone() {
 			return s.suite.check(in, func() (interpreter.CheckResult, error) { return checks.Check(ctx, in) })
 		},
 		queue.EnterActivity: s.enterQueue,
-		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
-			return interpreter.Admitted{Count: start.Count}, nil
+		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+			return interpreter.AdmissionAnswer{Count: start.Count}, nil
 		},
-		interpreter.MayStartActivity: func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
-			return interpreter.Admitted{}, nil
+		interpreter.MayStartActivity: func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+			return interpreter.AdmissionAnswer{}, nil
 		},
 		interpreter.CancelTreeActivity: func(context.Context, interpreter.CancelTree) error { return nil },
 		interpreter.SettleActivity:     func(context.Context, []string) error { return nil },
-		interpreter.RecallActivity: func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
-			return interpreter.Recalled{}, nil
+		interpreter.RecallActivity: func(context.Context, interpreter.Recall) (interpreter.EarlierAnswers, error) {
+			return interpreter.EarlierAnswers{}, nil
 		},
 		partition.NoteActivity: func(context.Context, partition.Note) error { return nil },
 	} {

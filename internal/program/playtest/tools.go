@@ -70,7 +70,7 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 	case answer == nil && scripted && !writes && !s.script.has(who) && changesTables(in):
 		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)
 	case answer == nil && scripted && !writes:
-		s.script.miss(unanswered{who: who, request: requestOf(in), needs: "{result: []}"})
+		s.script.miss(unansweredRequest{who: who, request: requestOf(in), needs: "{result: []}"})
 		s.stop("a query has no answer")
 		return interpreter.ToolResult{}, true, testFailedf("the test has no answer left for this query")
 	case answer == nil && scripted:

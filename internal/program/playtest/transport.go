@@ -60,7 +60,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return respond(request, &playbook.TestAnswer{Status: http.StatusAccepted}, t.stage)
 	}
 	if answer == nil {
-		t.stage.script.miss(unanswered{who: who, request: seen, needs: "{status: 200, body: {}}"})
+		t.stage.script.miss(unansweredRequest{who: who, request: seen, needs: "{status: 200, body: {}}"})
 		t.stage.stop("a request has no answer")
 		attempt.unanswered = true
 		return nil, errUnanswered

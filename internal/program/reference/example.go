@@ -11,14 +11,14 @@ import (
 // hole is where a word is put into the YAML around it.
 const hole = "@"
 
-// shown is how a word is written.
-type shown struct {
+// wordForm is how a word is written.
+type wordForm struct {
 	snippet string // the word with a value
 	around  string // the YAML around it, with a hole
 }
 
 // samples are the examples of a file by section and word.
-type samples map[string]map[string]shown
+type samples map[string]map[string]wordForm
 
 var (
 	//go:embed examples.txt
@@ -46,32 +46,32 @@ func readSamples(text string) samples {
 		name, body, _ := strings.Cut(section, "\n")
 		blocks := strings.Split("\n"+strings.TrimRight(body, "\n"), "\n-- ")
 		usual := strings.TrimPrefix(blocks[0], "\n")
-		words := map[string]shown{}
+		words := map[string]wordForm{}
 		for _, block := range blocks[1:] {
 			word, yaml, _ := strings.Cut(block, "\n")
 			if inner, other := strings.CutPrefix(word, "in "); other {
-				words[inner] = shown{words[inner].snippet, yaml}
+				words[inner] = wordForm{words[inner].snippet, yaml}
 			} else {
-				words[word] = shown{yaml, usual}
+				words[word] = wordForm{yaml, usual}
 			}
 		}
 		all[name] = words
-		all[name][""] = shown{around: usual}
+		all[name][""] = wordForm{around: usual}
 	}
 	return all
 }
 
 // of is the example of a word: that of its section, or of all that have the word.
-func (s samples) of(section, word string) shown {
+func (s samples) of(section, word string) wordForm {
 	one, found := s[section][word]
 	if !found {
-		one = shown{s[every][word].snippet, s[section][""].around}
+		one = wordForm{s[every][word].snippet, s[section][""].around}
 	}
 	return one
 }
 
 // ofField is the example of a field of a tool. Those of sqlite that are in a table are those of postgres.
-func (s samples) ofField(tool, field string) shown {
+func (s samples) ofField(tool, field string) wordForm {
 	one := s.of(tool, field)
 	if one.snippet == "" && tool == "sqlite" {
 		one = s.of("postgres", field)
@@ -101,7 +101,7 @@ func readFunctions(text string) map[string]string {
 
 // whole is the word in the YAML around it. It replaces what the YAML says of the word, or
 // else the hole.
-func (s shown) whole() string {
+func (s wordForm) whole() string {
 	lines := strings.Split(s.around, "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, hole) })
 	if s.snippet == "" || at < 0 {
@@ -133,7 +133,7 @@ func without(lines []string) []string {
 }
 
 // lines are those of the snippet, the first of them behind what is before the hole.
-func (s shown) lines(before string) []string {
+func (s wordForm) lines(before string) []string {
 	lines := strings.Split(s.snippet, "\n")
 	for i := range lines {
 		lines[i] = before + lines[i]

@@ -134,7 +134,7 @@ func (r *Reference) where(section string, stepsOnly bool) []string {
 		return []string{anchorName(section)}
 	}
 	var found []string
-	r.climb(section, climbed{stepsOnly: stepsOnly}, func(path string) { found = append(found, path) })
+	r.climb(section, keyPath{stepsOnly: stepsOnly}, func(path string) { found = append(found, path) })
 	slices.Sort(found)
 	return slices.Compact(found)
 }
@@ -142,8 +142,8 @@ func (r *Reference) where(section string, stepsOnly bool) []string {
 // writers are the sections whose retry is for failures only.
 var writers = []string{"sink", "notice", "notify"}
 
-// climbed is the way from a section up to an anchor.
-type climbed struct {
+// keyPath is the way from a section up to an anchor.
+type keyPath struct {
 	path      string
 	seen      []string // sections
 	stepsOnly bool     // it leads through a word that sinks and notices cannot have
@@ -160,7 +160,7 @@ func anchorName(section string) string {
 	}
 }
 
-func (r *Reference) climb(section string, way climbed, visit func(string)) {
+func (r *Reference) climb(section string, way keyPath, visit func(string)) {
 	if slices.Contains(anchors, section) {
 		if !way.stepsOnly || !slices.Contains(writers, section) {
 			visit(strings.TrimPrefix(paths[section]+way.path, "."))
@@ -179,7 +179,7 @@ func (r *Reference) climb(section string, way climbed, visit func(string)) {
 			if key.Kind == playbook.WordLists {
 				step += ".NAME"
 			}
-			r.climb(parent.Name, climbed{step + way.path, append(slices.Clone(way.seen), section), way.stepsOnly || key.StepsOnly}, visit)
+			r.climb(parent.Name, keyPath{step + way.path, append(slices.Clone(way.seen), section), way.stepsOnly || key.StepsOnly}, visit)
 		}
 	}
 }

@@ -24,18 +24,18 @@ type archive struct {
 
 type entry struct {
 	Request struct {
-		Method   string  `json:"method"`
-		URL      string  `json:"url"`
-		Headers  []named `json:"headers"`
+		Method   string      `json:"method"`
+		URL      string      `json:"url"`
+		Headers  []nameValue `json:"headers"`
 		PostData *struct {
-			MimeType string  `json:"mimeType"`
-			Text     string  `json:"text"`
-			Params   []named `json:"params"`
+			MimeType string      `json:"mimeType"`
+			Text     string      `json:"text"`
+			Params   []nameValue `json:"params"`
 		} `json:"postData"`
 	} `json:"request"`
 	Response struct {
-		Status  int     `json:"status"`
-		Headers []named `json:"headers"`
+		Status  int         `json:"status"`
+		Headers []nameValue `json:"headers"`
 		Content struct {
 			MimeType string `json:"mimeType"`
 			Text     string `json:"text"`
@@ -44,7 +44,7 @@ type entry struct {
 	} `json:"response"`
 }
 
-type named struct {
+type nameValue struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }

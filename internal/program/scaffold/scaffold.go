@@ -35,8 +35,8 @@ type Options struct {
 // FileOf is the name of the file of a playbook.
 func FileOf(name string) string { return name + ".yaml" }
 
-// Made is a playbook that was written.
-type Made struct {
+// Draft is a playbook that was written.
+type Draft struct {
 	Name     string
 	Playbook []byte
 	Test     []byte // nil where none can be made
@@ -56,7 +56,7 @@ type Connection struct {
 }
 
 // Make writes the playbook of a description. The error says what cannot be made of it.
-func Make(of *Description, options Options) (*Made, error) {
+func Make(of *Description, options Options) (*Draft, error) {
 	options.Sink = cmp.Or(options.Sink, SinkSQLite)
 	if !slices.Contains(Sinks, options.Sink) {
 		return nil, fmt.Errorf("the sink %q is unknown; expected one of %s", options.Sink, strings.Join(Sinks, ", "))
@@ -64,7 +64,7 @@ func Make(of *Description, options Options) (*Made, error) {
 	if options.Style != "" && !slices.Contains(Styles, options.Style) {
 		return nil, fmt.Errorf("the style %q is unknown; expected one of %s", options.Style, strings.Join(Styles, ", "))
 	}
-	w := &writer{of: of, Options: options, made: &Made{Name: nameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
+	w := &writer{of: of, Options: options, made: &Draft{Name: nameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
 	if options.Each != "" && nameOf(options.Each, "") != options.Each {
 		return nil, fmt.Errorf("the element %q cannot be a name; expected letters, digits and _, such as user_id", options.Each)
 	}

@@ -19,7 +19,7 @@ import (
 
 // checked makes a playbook of a description: it is valid without warnings, its own test passes, and neither
 // has anything secret.
-func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *scaffold.Made {
+func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *scaffold.Draft {
 	t.Helper()
 	made, err := scaffold.Make(of, options)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *
 }
 
 // styleOf is "-" for none.
-func styleOf(made *scaffold.Made) string {
+func styleOf(made *scaffold.Draft) string {
 	if made.Style == "" {
 		return "-"
 	}

@@ -21,7 +21,7 @@ type writer struct {
 	Options
 
 	of     *Description
-	made   *Made
+	made   *Draft
 	found  *finder
 	paging paging
 	// element is the name of the loop's element, list the key of workload that has them; "" without a loop.

@@ -54,8 +54,8 @@ type runDocument struct {
 	caller string // whose run it is
 }
 
-// ordered is a request that may start a run.
-type ordered struct {
+// startRequest is a request that may start a run.
+type startRequest struct {
 	request
 
 	key      string // distinguishes requests of the caller
@@ -104,7 +104,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 
 // order reads a request that may start a run. It acquires a slot, which leave releases.
 // Unknown clients have slots of their own, so that they delay no others.
-func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
+func (s *Server) order(w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	if _, has := bearer(r.Header); has {
 		caller, err := s.caller(r)
 		if err != nil {
@@ -137,7 +137,7 @@ func started(document runDocument) answer {
 }
 
 // ofCaller reads the request of a caller with a token. It takes a place, as order does.
-func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
+func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	name := r.PathValue("name")
 	if !caller.may(name) {
 		return order, nil, notFound()
@@ -146,7 +146,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return order, nil, err
 	}
-	order = ordered{request: request{Caller: caller.name, Playbook: name}, source: source, readable: true}
+	order = startRequest{request: request{Caller: caller.name, Playbook: name}, source: source, readable: true}
 	if order.wait, err = waitOf(r); err != nil {
 		return order, nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 }
 
 // check refuses a workload that callers must not give, and logs what it is.
-func (o *ordered) check() error {
+func (o *startRequest) check() error {
 	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
 		return Unfit(fmt.Sprintf("%s is set by signed deliveries to this playbook; callers cannot set it", playbook.TriggerKey))
@@ -244,7 +244,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // workflowID is the same for requests of a caller that have the same key. Names of
 // callers and plain keys hold none of the characters : and ~.
-func (o ordered) workflowID() string {
+func (o startRequest) workflowID() string {
 	key := o.key
 	if !plain.MatchString(key) {
 		key = "~" + hashOf([]byte(key))
@@ -261,14 +261,14 @@ func hashOf(text []byte) string {
 const bodyWindow = 24 * time.Hour
 
 // onDay is the order of a delivery that is known by its body, as its key is on the day of a time.
-func (o ordered) onDay(at time.Time) ordered {
+func (o startRequest) onDay(at time.Time) startRequest {
 	o.key = hashOf([]byte(o.key + "\n" + at.UTC().Format(time.DateOnly)))
 	return o
 }
 
 // beginOnce starts a run for a delivery that is known by its body, unless one that came within bodyWindow has
 // started a run. Whether that was the same delivery cannot be known, so it is no success.
-func (s *Server) beginOnce(ctx context.Context, order ordered) (runDocument, error) {
+func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument, error) {
 	now := s.Now()
 	yesterday := order.onDay(now.Add(-bodyWindow)).workflowID()
 	run, err := s.find(ctx, yesterday)
@@ -296,7 +296,7 @@ func sameBody(workflowID string, at time.Time) error {
 }
 
 // begin starts a run, or finds the one that an earlier request has started.
-func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) {
+func (s *Server) begin(ctx context.Context, order startRequest) (runDocument, error) {
 	if order.byBody {
 		return s.beginOnce(ctx, order)
 	}

@@ -10,25 +10,25 @@ import (
 )
 
 // ofSender reads a delivery that one of the playbook's triggers has signed.
-func (s *Server) ofSender(r *http.Request, body []byte) (ordered, error) {
+func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 	name := r.PathValue("name")
 	source, err := s.playbook(name)
 	var absent *Problem
 	if err != nil && !errors.As(err, &absent) {
-		return ordered{}, err
+		return startRequest{}, err
 	}
 	trigger := s.signed(name, source, r.Header, body)
 	if trigger == nil {
-		return ordered{}, unauthorized()
+		return startRequest{}, unauthorized()
 	}
 	read, err := readDelivery(trigger, r.Header, body)
 	if err != nil {
-		return ordered{}, err
+		return startRequest{}, err
 	}
 	if r.URL.Query().Has(waitParameter) {
-		return ordered{}, badRequest("wait is for callers with a token")
+		return startRequest{}, badRequest("wait is for callers with a token")
 	}
-	order := ordered{
+	order := startRequest{
 		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
 		key:     read.id, byBody: read.byBody, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
 	}

@@ -86,7 +86,7 @@ type Result struct {
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
 	// HeldByParents are the parent runs that still hold it, of a command that resumes something.
-	HeldByParents []runs.Held `json:"held_by_parents,omitempty"`
+	HeldByParents []runs.ChildWait `json:"held_by_parents,omitempty"`
 }
 
 // Failed reports whether the run has not accepted the command, as far as is known.

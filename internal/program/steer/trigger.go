@@ -30,27 +30,27 @@ const (
 	Waiting = "waiting" // the run has not begun yet
 )
 
-// Triggered is what came of a trigger. Without IDs the run has not begun.
-type Triggered struct{ Outcome, WorkflowID, RunID string }
+// TriggerResult is what came of a trigger. Without IDs the run has not begun.
+type TriggerResult struct{ Outcome, WorkflowID, RunID string }
 
 // Trigger has a schedule start a run now, and waits so long for the run. The person who did that, and why, is kept with the
 // schedule first, for the time of the trigger: so the run has it from its start, whenever that is.
 func (s *Dispatcher) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
-) (Triggered, error) {
+) (TriggerResult, error) {
 	// The IDs of runs name the second: of two in one second the server starts one.
 	recent := found.Described.Info.RecentActions
 	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second {
 		if err := sleep.For(ctx, time.Second); err != nil {
-			return Triggered{}, err
+			return TriggerResult{}, err
 		}
 	}
 	if max(len(said.By), len(said.Reason)) > protocol.MaxSaid {
-		return Triggered{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", protocol.MaxSaid)
+		return TriggerResult{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", protocol.MaxSaid)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
 	if err := s.keepTrigger(ctx, found.ID, at, said); err != nil {
-		return Triggered{}, err
+		return TriggerResult{}, err
 	}
 	_, err := s.Client.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
 		Namespace: s.Namespace, ScheduleId: found.ID, RequestId: uuid.NewString(),
@@ -59,7 +59,7 @@ func (s *Dispatcher) Trigger(
 		}},
 	})
 	if err != nil {
-		return Triggered{}, err
+		return TriggerResult{}, err
 	}
 	return s.awaitTriggered(ctx, found, patience)
 }
@@ -126,7 +126,7 @@ func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said in
 }
 
 // awaitTriggered finds the run that was not there before.
-func (s *Dispatcher) awaitTriggered(ctx context.Context, before *runs.Schedule, patience time.Duration) (Triggered, error) {
+func (s *Dispatcher) awaitTriggered(ctx context.Context, before *runs.Schedule, patience time.Duration) (TriggerResult, error) {
 	known := func(one client.ScheduleActionResult) bool {
 		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
@@ -136,20 +136,20 @@ func (s *Dispatcher) awaitTriggered(ctx context.Context, before *runs.Schedule, 
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		now, err := handle.Describe(ctx)
 		if err != nil {
-			return Triggered{}, fmt.Errorf("look for the run of %s: %w", before.ID, err)
+			return TriggerResult{}, fmt.Errorf("look for the run of %s: %w", before.ID, err)
 		}
 		for _, one := range now.Info.RecentActions {
 			late := one.ActualTime.Sub(one.ScheduleTime) > time.Minute // a backfill's
 			if run := one.StartWorkflowResult; run != nil && !late && !known(one) {
-				return Triggered{Started, run.WorkflowID, run.FirstExecutionRunID}, nil
+				return TriggerResult{Started, run.WorkflowID, run.FirstExecutionRunID}, nil
 			}
 		}
 		if now.Info.NumActionsSkippedOverlap > before.Described.Info.NumActionsSkippedOverlap {
-			return Triggered{Outcome: Skipped}, nil
+			return TriggerResult{Outcome: Skipped}, nil
 		}
 		if err := sleep.For(ctx, 100*time.Millisecond); err != nil {
-			return Triggered{}, err
+			return TriggerResult{}, err
 		}
 	}
-	return Triggered{Outcome: Waiting}, nil
+	return TriggerResult{Outcome: Waiting}, nil
 }

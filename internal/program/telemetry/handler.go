@@ -20,7 +20,7 @@ import (
 // SDK's own handler.
 type handler struct {
 	recorder *recorder
-	tagged   *tagged
+	tagged   *handlerCache
 	tags     map[string]string
 	base     func() *instruments // of the tags; found when it is needed
 }
@@ -32,7 +32,7 @@ func (t *Telemetry) handler() client.MetricsHandler {
 		OnError: func(err error) { t.logger.Warn("a metric of Temporal's SDK is not counted", "error", err) },
 	})
 	known, _ := lru.New[string, *instruments](maxTagged) // of more than none
-	h := &handler{recorder: t.recorder, tagged: &tagged{root: base, byTags: known}}
+	h := &handler{recorder: t.recorder, tagged: &handlerCache{root: base, byTags: known}}
 	return h.WithTags(nil)
 }
 
@@ -51,15 +51,15 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 // maxTagged bounds how many combinations of tags are remembered.
 const maxTagged = 5000
 
-// tagged remembers the SDK's handlers by their tags: the SDK requests them again with
+// handlerCache remembers the SDK's handlers by their tags: the SDK requests them again with
 // every task, and making one takes longer than counting does.
-type tagged struct {
+type handlerCache struct {
 	root   client.MetricsHandler
 	byTags *lru.Cache[string, *instruments]
 }
 
 // of is what counts with the given tags.
-func (t *tagged) of(labels, values []string) *instruments {
+func (t *handlerCache) of(labels, values []string) *instruments {
 	key := strings.Join(labels, "\x00") + "\x01" + strings.Join(values, "\x00")
 	if found, ok := t.byTags.Get(key); ok {
 		return found

@@ -244,7 +244,7 @@ func (t *trial) state(in interpreter.StateInput, now time.Time) {
 		t.report.Notes = append(t.report.Notes,
 			"the state that the step keeps between runs is neither read nor moved: the step begins at its initial_value")
 	}
-	t.call.StateAnswered(interpreter.StateOutput{Claimed: incremental.Claimed{}}, now)
+	t.call.StateAnswered(interpreter.StateOutput{Claimed: incremental.ClaimedState{}}, now)
 }
 
 // finish shows the end of the call.

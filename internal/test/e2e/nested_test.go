@@ -493,7 +493,7 @@ func TestNestedOnlyFromItsParent(t *testing.T) {
 
 	w := newWorking(t)
 	for name, input := range map[string]protocol.Input{
-		"called": {Called: &protocol.Called{Step: "x", Visit: 1, Depth: 1}},
+		"called": {Called: &protocol.ParentAttempt{Step: "x", Visit: 1, Depth: 1}},
 		"named":  {Files: map[string]string{"name:x.yaml": recursion}},
 	} {
 		input.Name, input.Source = "test.yaml", book("  - step: x\n    tool: python\n    code: \"def main(): return 1\"\n")

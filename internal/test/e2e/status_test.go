@@ -577,7 +577,7 @@ workflow: [{step: ask, tool: approval, message: "Fine?"}]
 			require.WithinRange(t, status.Queue.HoldersSince[0], theirs.status(holder).StartedAt, status.At)
 			process.Kill()
 			status = ours.status(waiting)
-			want := &runs.Unpolled{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
+			want := &runs.MissingWorker{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
 			if keeps {
 				want.WorkflowID = status.Queue.WorkflowID
 			}
@@ -626,7 +626,7 @@ func TestStatusSaysWhoseWorkerKeepsAState(t *testing.T) {
 			require.Equal(t, []string{holder.GetID()}, found.Holders)
 			require.Equal(t, 1, found.Position)
 			process.Kill()
-			want := &runs.Unpolled{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
+			want := &runs.MissingWorker{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
 			if keeps {
 				want.WorkflowID = found.WorkflowID
 			}

@@ -10,8 +10,8 @@ import (
 // Answers are what others have said of the current attempt. Part of the state of a call; kept in
 // workflow history.
 type Answers struct {
-	Answer   *interpreter.Answer   `json:"answer,omitempty"`   // to the current attempt, not applied yet
-	Reported *interpreter.Reported `json:"reported,omitempty"` // how far what is awaited has come
+	Answer   *interpreter.Answer           `json:"answer,omitempty"`   // to the current attempt, not applied yet
+	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // how far what is awaited has come
 }
 
 // Check says why an answer to the attempt of a step is refused; nil accepts it. question is that of the attempt,
@@ -39,7 +39,7 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.T
 		a.Answer = &answer
 		return nil
 	}
-	a.Reported = &interpreter.Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
+	a.Reported = &interpreter.ReportedProgress{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
 	if awaited == nil || awaited.Limit == 0 {
 		return nil
 	}

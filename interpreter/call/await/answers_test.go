@@ -52,7 +52,7 @@ func TestOutcome(t *testing.T) {
 			kind: interpreter.KindTimeout, class: interpreter.ClassRetryable, message: `step "ask": no answer within 1h0m0s`,
 		},
 		"nothing since a report": {
-			answers: await.Answers{Reported: &interpreter.Reported{Message: "half", At: now.Add(time.Minute)}},
+			answers: await.Answers{Reported: &interpreter.ReportedProgress{Message: "half", At: now.Add(time.Minute)}},
 			kind:    interpreter.KindTimeout, class: interpreter.ClassRetryable, message: `step "ask": no answer within 1h0m0s of the last report: 0 done, half`,
 		},
 		"no choice, which fails": {

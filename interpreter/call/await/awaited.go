@@ -30,7 +30,7 @@ func (a Awaited) extended(now time.Time) *Awaited {
 }
 
 // Wait is the attempt as a wait that others see.
-func (a Awaited) Wait(reported *interpreter.Reported) interpreter.Wait {
+func (a Awaited) Wait(reported *interpreter.ReportedProgress) interpreter.Wait {
 	summary := "awaits an answer"
 	if !a.Until.IsZero() {
 		summary += " until " + a.Until.UTC().Format(time.RFC3339)

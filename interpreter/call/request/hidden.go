@@ -11,8 +11,8 @@ import (
 // hiddenParam is what params have under a name that the query of next_call.url has too: the query is sent in its place
 // until next_call names another url, or the param. Kept in workflow history.
 type hiddenParam struct {
-	Value    *expression.Value      `json:"value,omitempty"` // nil where params have none
-	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
+	Value    *expression.Value                `json:"value,omitempty"` // nil where params have none
+	Deferred []interpreter.DeferredExpression `json:"deferred,omitempty"`
 }
 
 // hideParams has the query of a url replace params of the same names.
@@ -62,7 +62,7 @@ func (r *Request) removeHidden() {
 	kept := playbook.CloneMap(r.Overlay.Hidden, 0)
 	for _, name := range playbook.SortedKeys(kept) {
 		value, has := params[name]
-		deferred := slices.DeleteFunc(slices.Clone(r.Deferred), func(deferred interpreter.Deferred) bool {
+		deferred := slices.DeleteFunc(slices.Clone(r.Deferred), func(deferred interpreter.DeferredExpression) bool {
 			return deferred.In != interpreter.InFields || len(deferred.Path) < 2 ||
 				!slices.Equal(deferred.Path[:2], []string{playbook.FieldParams, name})
 		})

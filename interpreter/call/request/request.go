@@ -28,8 +28,8 @@ type Request struct {
 	Overlay overlay `json:"overlay,omitzero"`
 	// Data is where data is in the question of an approval.
 	Data []expression.Range `json:"data,omitempty"`
-	// Deferred are the expressions that only the activity can evaluate.
-	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
+	// DeferredExpression are the expressions that only the activity can evaluate.
+	Deferred []interpreter.DeferredExpression `json:"deferred,omitempty"`
 }
 
 // overlay is the sum of the next_call sections applied so far; kept in

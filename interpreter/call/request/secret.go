@@ -17,7 +17,7 @@ type deferring struct {
 	scope  *interpreter.Scope
 	budget *expression.Budget
 	in     interpreter.RequestPart
-	found  []interpreter.Deferred
+	found  []interpreter.DeferredExpression
 }
 
 // value renders the value at a path.
@@ -27,7 +27,7 @@ func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	case len(steps) == 0:
 		return node.Render(d.scope, d.budget)
 	case node.Template != nil:
-		d.add(interpreter.Deferred{Path: path, Template: node.Raw}, steps, node.Refs())
+		d.add(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
 		return playbook.Hidden, nil
 	case node.Items != nil:
 		list := make([]any, len(node.Items))
@@ -77,7 +77,7 @@ func (d *deferring) url(node *playbook.Node, path ...string) (any, error) {
 	if len(steps) == 0 {
 		return node.RenderURL(d.scope, d.budget)
 	}
-	d.add(interpreter.Deferred{Path: path, Template: node.Raw}, steps, node.Refs())
+	d.add(interpreter.DeferredExpression{Path: path, Template: node.Raw}, steps, node.Refs())
 	return node.RenderURLWithout(func(segment expression.Segment) bool {
 		return len(d.sealedOf(segment.Program.Refs())) > 0
 	}, d.scope, d.budget)
@@ -92,7 +92,7 @@ func (d *deferring) params(node *playbook.Node) ([]any, error) {
 	values := make([]any, parsed.Params())
 	for i, template := range parsed.Templates() {
 		if steps := d.sealedOf(template.Refs()); len(steps) > 0 {
-			d.add(interpreter.Deferred{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
+			d.add(interpreter.DeferredExpression{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
 			values[i] = playbook.Hidden
 			continue
 		}
@@ -105,7 +105,7 @@ func (d *deferring) params(node *playbook.Node) ([]any, error) {
 	return values, nil
 }
 
-func (d *deferring) add(deferred interpreter.Deferred, steps []string, refs []expression.Ref) {
+func (d *deferring) add(deferred interpreter.DeferredExpression, steps []string, refs []expression.Ref) {
 	deferred.In, deferred.Steps, deferred.Scope = d.in, steps, expression.Of(d.capture(refs))
 	d.found = append(d.found, deferred)
 }
@@ -143,15 +143,15 @@ func (d *deferring) capture(refs []expression.Ref) map[string]any {
 }
 
 // without drops what was deferred where a field, or the args, are rendered again.
-func without(all []interpreter.Deferred, in interpreter.RequestPart, path ...string) []interpreter.Deferred {
-	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.Deferred) bool {
+func without(all []interpreter.DeferredExpression, in interpreter.RequestPart, path ...string) []interpreter.DeferredExpression {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.DeferredExpression) bool {
 		return deferred.In == in && len(deferred.Path) >= len(path) && slices.Equal(deferred.Path[:len(path)], path)
 	})
 }
 
 // withoutCoveredBy drops deferred args over which others were laid.
-func withoutCoveredBy(all []interpreter.Deferred, args any) []interpreter.Deferred {
-	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.Deferred) bool {
+func withoutCoveredBy(all []interpreter.DeferredExpression, args any) []interpreter.DeferredExpression {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.DeferredExpression) bool {
 		if deferred.In != interpreter.InArgs {
 			return false
 		}
@@ -172,7 +172,7 @@ func withoutCoveredBy(all []interpreter.Deferred, args any) []interpreter.Deferr
 }
 
 // deferredDigest distinguishes requests that differ in what is deferred.
-func deferredDigest(all []interpreter.Deferred) string {
+func deferredDigest(all []interpreter.DeferredExpression) string {
 	encoded, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Sprint(all)

@@ -26,7 +26,7 @@ func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 
 func claimed(t *testing.T, step *watermark.StatefulStep, found any) *watermark.Watermark {
 	t.Helper()
-	own, err := step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.Claimed{Watermark: cursor(t, found)}, tables.Started)
+	own, err := step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.ClaimedState{Watermark: cursor(t, found)}, tables.Started)
 	require.NoError(t, err)
 	return own
 }
@@ -266,7 +266,7 @@ func TestTokenThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := incremental.Cursor{Value: expression.Of(test.found)}
-			claimed, err := step.Claimed(watermark.Pending{Name: "s"}, "holder", incremental.Claimed{Watermark: found}, tables.Started)
+			claimed, err := step.Claimed(watermark.Pending{Name: "s"}, "holder", incremental.ClaimedState{Watermark: found}, tables.Started)
 			require.NoError(t, err)
 			own, failure := claimed.Read(step.Section, rows(1), tables.Started)
 			require.Nil(t, failure)

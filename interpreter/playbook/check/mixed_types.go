@@ -37,7 +37,7 @@ func checkMixedTypes(c *checker) {
 	}
 }
 
-func warnMixed(c *checker, pos place, mixed expression.Mixed) {
+func warnMixed(c *checker, pos place, mixed expression.MixedComparison) {
 	always := "never true"
 	if mixed.Operator == "!=" {
 		always = "always true"
