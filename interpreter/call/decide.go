@@ -176,6 +176,10 @@ func (c *Call) afterFailure(d decided) {
 	default:
 		failure := *c.state.Last.Error
 		failure.Policy, failure.Exhausted = d.Policy, d.Ruling.Exhausted()
+		if err := c.reword(&failure, d); err != nil {
+			c.failBy(c.config.whereThen(d.Policy), err, d.now)
+			return
+		}
 		if d.Cut != "" {
 			failure.Message += " (" + d.Cut + ")"
 			c.state.warn(c.config.Where() + ": " + d.Cut)

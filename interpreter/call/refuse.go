@@ -46,6 +46,27 @@ func (s *State) restore(before beforeAnswer) {
 	s.Successes, s.Last, s.Counters = before.successes, before.last, before.counters
 }
 
+// reword gives a failure that ends the call the message of the policy that matched it, with its class and type. A failure that a
+// policy has made of an answer has them.
+func (c *Call) reword(failure *interpreter.ErrorObject, d decided) error {
+	then := c.config.Policies.Then(d.Policy)
+	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
+		return nil
+	}
+	own, err := c.config.answerFailure(d, c.read().policyScope(), interpreter.Outcome{})
+	if err != nil {
+		return err
+	}
+	failure.Message = own.Message
+	if then.Class != "" {
+		failure.Class = own.Class
+	}
+	if own.Type != "" {
+		failure.Type = own.Type
+	}
+	return nil
+}
+
 // answerFailure is the failure that a policy makes of an answer, in the scope of its then.
 func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome) (*interpreter.ErrorObject, error) {
 	then := c.Policies.Then(d.Policy)

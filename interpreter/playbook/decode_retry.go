@@ -129,7 +129,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),
 	accept(key{name: "result", stepsOnly: true, doc: "the call's result, if this policy ends the call successfully"},
 		asValue(func(t *Then, n *Node) { t.Result = n })),
-	accept(key{name: "fail", stepsOnly: true, doc: "a message that turns a response which reports success into a failure of kind `response`"},
+	accept(key{name: "fail", stepsOnly: true, doc: "a message that turns a response which reports success into a failure of kind `response`; of a failure, the message with which the call ends"},
 		asTextValue(func(t *Then, n *Node) { t.Fail = n })),
 	accept(key{name: "class", doc: "the class of the failure that `fail` makes: `final` (default), `retryable` or `rate_limited`"},
 		asOneOf(func(t *Then, class string) { t.Class = class }, ErrorClasses...).or(DefaultFailClass)),

@@ -60,7 +60,7 @@ var (
 	codeUnknownName            = code("unknown-name", "an expression uses a name that is neither a step, a workload key nor a name of the language")
 	codeUnknownTool            = code("unknown-tool", "there is no tool with this name")
 	codeUnusedPolicies         = code("unused-policies", "no `retry` uses a list of policies (warning)")
-	codeFailAfterFailure       = code("fail-after-failure", "a policy for failures has `fail`, which turns a success into a failure")
+	codeFailAfterFailure       = code("fail-after-failure", "a policy for failures has `fail`, which ends the call, beside words that try again")
 	codeUnreachable            = code("unreachable-step", "no route leads to a step")
 	codeUnboundedCycle         = code("unbounded-cycle", "routes lead back to a step, and nothing limits how often (warning)")
 	codeUnreachablePolicy      = code("unreachable-policy", "earlier policies match everything that this policy could match (warning)")

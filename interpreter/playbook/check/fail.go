@@ -24,9 +24,9 @@ func checkFail(c *checker, policy *playbook.Policy) {
 		return
 	}
 	program, ok := policy.When.Program()
-	if ok && playbook.FailuresOnly(program) {
+	if ok && playbook.FailuresOnly(program) && (then.Repeats || then.Restart) {
 		c.Errorf(placeOfWord(then, "fail"), codeFailAfterFailure,
-			"fail turns a successful response into a failure, but this policy matches only failures; test the response, for example when: \"{{ response.errors is defined }}\"")
+			"fail ends the call with a message of its own, and this policy tries failures again; move fail to a policy behind it, or remove the words that repeat")
 		return
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "result", "ignore", "allow_repeat", "end_on_repeat", "pages_per_activity"} {
