@@ -83,3 +83,38 @@ func exportedTypes(file *ast.File) []string {
 	}
 	return names
 }
+
+// participles are the types that are still named by what has happened to their values. It gets no longer.
+var participles = []string{
+	"Awaited", "Evaluated", "Excluded", "Mistyped", "Noted", "OnExhausted", "Requested", "Stopped",
+	"added", "decided", "filled", "located", "resolved", "worded",
+}
+
+// TestTypesAreNouns: the name of a type says what its values are.
+func TestTypesAreNouns(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, file := range goSources(t, isProgram) {
+		for _, one := range file.tree.Decls {
+			types, ok := one.(*ast.GenDecl)
+			if !ok || types.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range types.Specs {
+				name := spec.(*ast.TypeSpec).Name.Name
+				if !strings.HasSuffix(name, "ed") || strings.HasSuffix(name, "eed") {
+					continue
+				}
+				found[name] = true
+				if !slices.Contains(participles, name) {
+					t.Errorf("%s declares %s: name it by what it is, such as ParentAttempt instead of Called", file.name, name)
+				}
+			}
+		}
+	}
+	for _, name := range participles {
+		if !found[name] {
+			t.Errorf("%s is gone: take it off the list", name)
+		}
+	}
+}
