@@ -148,15 +148,19 @@ func (c *ConnectionSecrets) object(raw string) {
 		c.malformed(raw)
 		return
 	}
-	if !c.members(entry) {
+	switch {
+	case c.members(entry):
+		c.secret(raw)
+	case !elsewhere(entry):
 		c.malformed(raw)
-		return
 	}
-	c.secret(raw)
 }
 
 // members reads a map of a connection, and reports whether it holds a secret.
 func (c *ConnectionSecrets) members(of map[string]any) bool {
+	if isSource(of) {
+		return false
+	}
 	before := len(c.secrets) + len(c.short)
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		switch value := of[key].(type) {
@@ -176,6 +180,18 @@ func (c *ConnectionSecrets) members(of map[string]any) bool {
 	c.pair(of, "user", "password")
 	c.pair(of, "client_id", "client_secret")
 	return len(c.secrets)+len(c.short) > before
+}
+
+// isSource reports whether a map says where a secret is, and holds none.
+func isSource(of map[string]any) bool {
+	_, has := of["from"].(string)
+	return has
+}
+
+// elsewhere reports whether all that a part of a connection has of secrets is in other places.
+func elsewhere(part any) bool {
+	of, isMap := part.(map[string]any)
+	return isMap && (isSource(of) || slices.ContainsFunc(slices.Collect(maps.Values(of)), elsewhere))
 }
 
 func (c *ConnectionSecrets) member(key, value string) {

@@ -240,3 +240,19 @@ func TestAConnectionThatIsAMap(t *testing.T) {
 	}
 	require.Equal(t, "https://login.test/token or https://api.test", set.Text("https://login.test/token or https://api.test"))
 }
+
+// TestWhereASecretIsMayBeShown has no word of a source masked, and the rest of its connection is.
+func TestWhereASecretIsMayBeShown(t *testing.T) {
+	t.Parallel()
+	const said = `file shop.json, field password, variable SHOP_PASSWORD at postgres://db.test/shop and https://api.test`
+	for _, raw := range []string{
+		`{"from": "file", "path": "shop.json", "field": "password"}`, `{"bearer": {"from": "env", "name": "SHOP_PASSWORD"}, "host": "https://api.test"}`,
+		`{"url": "postgres://db.test/shop", "password": {"from": "file", "path": "shop.json", "field": "password"}}`,
+		`{"query": {"api_key": {"from": "file", "path": "shop.json", "field": "password"}}}`,
+	} {
+		set, _ := used(raw)
+		require.Equal(t, said, set.Text(said), raw)
+	}
+	set, _ := used(`{"headers": {"X-Key": {"from": "file", "path": "shop.json"}, "X-Token": "t-hunter-4"}}`)
+	require.Equal(t, "shop.json ***", set.Text("shop.json t-hunter-4"))
+}
