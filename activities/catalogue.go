@@ -23,6 +23,7 @@ import (
 	"reprise/activities/python"
 	"reprise/activities/sqlite"
 	"reprise/activities/tool"
+	"reprise/activities/transfer"
 	"reprise/activities/webhook"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
@@ -82,15 +83,19 @@ func builtIn(res Resources) []tool.Tool {
 	web := http.New(lent, res.HTTP.Transport)
 	web.Observe(res.HTTP.Observe)
 	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
+	files, database, local := file.New(lent), postgres.New(lent), sqlite.New(lent)
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{
 		webhook.NewApproval(lent, callbacks),
-		file.New(lent),
+		files,
 		web,
 		playbooktool.Tool{},
-		postgres.New(lent),
+		database,
 		python.New(lent, code),
-		sqlite.New(lent),
+		local,
+		transfer.New(lent, transfer.Options{
+			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local}, Reshape: Reshape,
+		}),
 		webhook.New(lent, callbacks),
 	}
 }
@@ -166,7 +171,11 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 			continue
 		}
 		_, waits := one.(tool.Beginner)
-		byName[name] = c.limited(c.watched(c.wrap(shaping(c.around(name, one.Run)), waits)))
+		run := c.around(name, one.Run)
+		if _, itself := one.(tool.Shaper); !itself {
+			run = shaping(run)
+		}
+		byName[name] = c.limited(c.watched(c.wrap(run, waits)))
 		if writer, ok := one.(tool.Writer); ok {
 			write := interpreter.WriteActivity(name)
 			byName[write] = c.limited(c.watched(c.wrap(shaping(c.around(write, writer.Write)), waits)))

@@ -27,6 +27,8 @@ const (
 	// heartbeatRetry is the pause before a heartbeat that did not get through is sent
 	// again.
 	heartbeatRetry = 200 * time.Millisecond
+	// progressEvery is how often progress is sent at most, beside the heartbeats.
+	progressEvery = time.Second
 )
 
 // deliveryState is what the heartbeats of one delivery of an activity leave to the next
@@ -44,6 +46,8 @@ type deliveryState struct {
 	// has ended the worker.
 	Receiving []int `json:"receiving,omitempty"`
 	Received  []int `json:"received,omitempty"`
+	// Rows are those that a long attempt has moved so far.
+	Rows int64 `json:"rows,omitempty"`
 }
 
 // heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
@@ -63,7 +67,7 @@ func (w deliveryState) next(n int, announces bool) deliveryState {
 	if w.Begun {
 		received = append(received, w.Receiving...)
 	}
-	return deliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received}
+	return deliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received, Rows: w.Rows}
 }
 
 // mostReceived is how many workers may be lost while they read the answer to one
@@ -102,8 +106,9 @@ func (w deliveryState) lost(before int) *interpreter.ErrorObject {
 type delivery struct {
 	details func(deliveryState) any // what a heartbeat holds
 
-	mu    sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
-	state deliveryState
+	mu       sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
+	state    deliveryState
+	reported time.Time // when progress was sent last
 	// announces is set where the server has to know before this delivery acts: it
 	// was sent something else, or would read silence so.
 	announces bool
@@ -179,6 +184,18 @@ func (d *delivery) receives(ctx context.Context, place int) {
 	defer d.mu.Unlock()
 	if !slices.Contains(d.state.Receiving, place) {
 		d.state.Receiving = append(slices.Clip(d.state.Receiving), place)
+		_ = d.record(ctx)
+	}
+}
+
+// progressed records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
+// by what is left.
+func (d *delivery) progressed(ctx context.Context, rows int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state.Acted, d.state.Cut, d.state.Received, d.state.Rows = 0, 0, nil, rows
+	if time.Since(d.reported) >= progressEvery {
+		d.reported = time.Now()
 		_ = d.record(ctx)
 	}
 }
@@ -329,6 +346,13 @@ func (b *beginning) Receives(ctx context.Context) {
 		at = p.at
 	}
 	b.delivery.receives(ctx, at)
+}
+
+// Progressed records that more of the attempt is done permanently.
+func (b *beginning) Progressed(ctx context.Context, rows int64) {
+	if !b.hosted {
+		b.delivery.progressed(ctx, rows)
+	}
 }
 
 // Propagate adds to the headers of a request what identifies the attempt to the other side.

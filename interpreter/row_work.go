@@ -20,6 +20,8 @@ type RowWork struct {
 	Map     *RowField  `json:"map,omitempty"`
 	Fields  []RowField `json:"fields,omitempty"`
 	Exclude []string   `json:"exclude,omitempty"`
+	// Only says that Fields are all that is left of a row.
+	Only bool `json:"only,omitempty"`
 	// Scope holds what the names in Fields mean, but for the row, and for the result where that is what is written.
 	Scope expression.Value `json:"scope,omitzero"`
 	// Now is what now() returns: when the request was rendered.
@@ -230,7 +232,9 @@ func (s *rowShaper) part(list, rows []any, from, to int) ([]string, error) {
 }
 
 // changes reports whether rows are changed behind their mapping.
-func (s *rowShaper) changes() bool { return len(s.fields) > 0 || len(s.work.Exclude) > 0 }
+func (s *rowShaper) changes() bool {
+	return len(s.fields) > 0 || len(s.work.Exclude) > 0 || s.work.Only
+}
 
 // mapped puts the rows in place as the mapping makes them.
 func (s *rowShaper) mapped(list, rows []any, from, to int) error {
@@ -253,9 +257,9 @@ func (s *rowShaper) row(i int, from any) (any, error) {
 	if !isMap {
 		return nil, fmt.Errorf("row %d is a %s; fields and exclude change rows that are maps of columns to values", i+1, expression.TypeName(from))
 	}
-	shaped := maps.Clone(row)
-	if shaped == nil {
-		shaped = map[string]any{}
+	shaped := map[string]any{}
+	if !s.work.Only {
+		maps.Copy(shaped, row)
 	}
 	for _, name := range s.work.Exclude {
 		delete(shaped, name)

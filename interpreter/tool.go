@@ -125,6 +125,28 @@ func (in ToolInput) Rows() []any {
 	return incremental.Contributed(v)
 }
 
+// Nested is the call that a field of the attempt is, such as from of tool transfer. The error is that of a field which is none.
+func (in ToolInput) Nested(field string) (ToolInput, error) {
+	fields, isMap := in.Fields[field].Data.(map[string]any)
+	name, isText := fields[playbook.FieldTool].(string)
+	if !isMap || !isText {
+		return ToolInput{}, fmt.Errorf("step %q: %s must be a map with tool and the fields of that tool", in.Step, field)
+	}
+	nested := in
+	nested.Tool, nested.Fields, nested.Auth = name, make(map[string]expression.Value, len(fields)), ""
+	nested.Params, nested.Args, nested.Result, nested.Shape, nested.IdempotencyKey, nested.Sends = nil, nil, nil, nil, "", ""
+	for key, value := range fields {
+		switch key {
+		case playbook.FieldTool:
+		case "auth":
+			nested.Auth = expression.Text(value)
+		default:
+			nested.Fields[key] = expression.Of(value)
+		}
+	}
+	return nested, nil
+}
+
 // Contributed are the rows of the page that a sink writes, whatever its args make of them.
 func (in ToolInput) Contributed() []any {
 	if in.Args != nil && in.Result != nil {

@@ -132,6 +132,38 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	return interpreter.ToolResult{}, tool.Errorf("read %s as %s: %w", path, options.Format, err)
 }
 
+// Open opens a file as a source of rows.
+func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error) {
+	path, err := localPath(in)
+	if err != nil {
+		return nil, err
+	}
+	from, err := t.open(in, path, "read", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }()
+	if err := tool.Begin(ctx); err != nil {
+		return nil, err
+	}
+	file, info, err := from.openFile(os.O_RDONLY)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, tool.Errorf("read %s: it is not a file", path)
+	}
+	byName, _ := format.ByName(path)
+	return &format.RowSource{
+		Content: file, Size: info.Size(), What: path, Format: byName, Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
+		Changed: func() bool {
+			now, err := file.Stat()
+			return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
+		},
+	}, nil
+}
+
 // localPath is the path, relative to the worker's directory.
 func localPath(in interpreter.ToolInput) (string, error) {
 	raw, err := tool.RequiredText(in, "path")

@@ -192,8 +192,19 @@ func (d CSVDialect) estimate(content []byte) int64 {
 // left out, but where there is one column, whose value is the empty text.
 func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
+		for row, err := range d.placed(content) {
+			if !yield(row.Value, err) {
+				return
+			}
+		}
+	}
+}
+
+// placed is Rows with the lines in which the rows begin.
+func (d CSVDialect) placed(content io.Reader) iter.Seq2[PlacedRow, error] {
+	return func(yield func(PlacedRow, error) bool) {
 		reader, err := d.records(content)
-		names, skipped := d.names, 0
+		names, skipped, first := d.names, 0, 0
 		for err == nil {
 			var found record
 			if found, err = reader.next(); err != nil {
@@ -201,15 +212,17 @@ func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 			}
 			switch {
 			case found.empty && len(names) != 1:
-				skipped++
+				if skipped++; skipped == 1 {
+					first = found.line
+				}
 				continue
 			case names == nil && !d.unnamed:
 				names, err = header(found)
 				continue
 			case names == nil:
 				names = numbered(len(found.values))
-				for ; len(names) == 1 && skipped > 0; skipped-- {
-					if !yield(d.row(names, []string{""}), nil) {
+				for i := range skipped {
+					if len(names) == 1 && !yield(PlacedRow{d.row(names, []string{""}), first + i}, nil) {
 						return
 					}
 				}
@@ -217,12 +230,12 @@ func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 				err = &LineError{found.line, fmt.Errorf("%s, and there are %s", source.Count(len(found.values), "value"), source.Count(len(names), "column"))}
 				continue
 			}
-			if !yield(d.row(names, found.values), nil) {
+			if !yield(PlacedRow{d.row(names, found.values), found.line}, nil) {
 				return
 			}
 		}
 		if !errors.Is(err, io.EOF) {
-			yield(nil, err)
+			yield(PlacedRow{}, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ var errArchive = errors.New("the archive cannot be read")
 // mostNamed is how many members of an archive a message names.
 const mostNamed = 10
 
-// unzip reads a member of an archive. It is read where it lies if body is a file, else it is read whole before.
+// unzip reads a member of an archive. It is read where it lies if body is a file or a part of one, else it is read whole before.
 func (o Options) unzip(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
 	at, size, err := randomAccess(ctx, body, buffered, limit)
 	if err != nil {
@@ -51,6 +51,9 @@ func randomAccess(ctx context.Context, body, buffered io.Reader, limit int64) (i
 			return nil, 0, err
 		}
 		return file, info.Size(), nil
+	}
+	if part, isPart := body.(*io.SectionReader); isPart {
+		return part, part.Size(), nil
 	}
 	content, err := memory.ReadAll(ctx, buffered, limit, limit)
 	return bytes.NewReader(content), int64(len(content)), err

@@ -218,23 +218,33 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 
 // exchange sends a request and reads its answer.
 func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
+	response, err := t.send(ctx, out, stop)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer response.Body.Close()
+	return t.read(ctx, response, out.login, options)
+}
+
+// send sends a request and gives its answer, whose body is not read.
+func (t *Tool) send(ctx context.Context, out *outgoing, stop context.CancelCauseFunc) (*http.Response, error) {
 	client := t.client(out, stop)
 	request, err := t.beginOnConnection(out.request)
 	if err != nil {
-		return interpreter.ToolResult{}, err
+		return nil, err
 	}
 	response, err := client.Do(request)
 	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errTurnedAway) {
-		return interpreter.ToolResult{}, requestError(request.Context(), out.request, err)
+		return nil, requestError(request.Context(), out.request, err)
 	}
 	if err != nil {
-		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
+		return nil, requestError(ctx, out.request, err)
 	}
-	defer response.Body.Close()
 	if err := out.unfollowed(response); err != nil {
-		return interpreter.ToolResult{}, err
+		_ = response.Body.Close()
+		return nil, err
 	}
-	return t.read(ctx, response, out.login, options)
+	return response, nil
 }
 
 // client sends the requests of one attempt.

@@ -1,6 +1,9 @@
 package memory
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // jsonEstimate is what JSON will be once it is decoded.
 type jsonEstimate struct {
@@ -77,4 +80,27 @@ func (e *jsonEstimate) word(body []byte, i int) int {
 		e.bytes += int64(i - start)
 	}
 	return i
+}
+
+// ValueBytes is about what a decoded value takes, in bytes.
+func ValueBytes(value any) int64 {
+	switch v := value.(type) {
+	case string:
+		return TextBytes + int64(len(v))
+	case json.Number:
+		return TextBytes + int64(len(v))
+	case map[string]any:
+		bytes := int64(MapBytes)
+		for name, member := range v {
+			bytes += EntryBytes + int64(len(name)) + ValueBytes(member)
+		}
+		return bytes
+	case []any:
+		bytes := int64(listBytes)
+		for _, element := range v {
+			bytes += elementBytes + ValueBytes(element)
+		}
+		return bytes
+	}
+	return numberBytes
 }

@@ -237,6 +237,15 @@ func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	return l.acquire(ctx, stageValue, bytes)
 }
 
+// AcquireBatches lends memory for rows that are read and passed on a batch at a time. Unlike an answer that is read at once, they
+// are not what a worker is lost by.
+func AcquireBatches(ctx context.Context, bytes int64) error {
+	if l := loanOf(ctx); l != nil {
+		return l.acquire(ctx, stageValue, bytes)
+	}
+	return nil
+}
+
 // AcquireJSON waits for the memory that JSON takes once it is decoded. What would be
 // more than all there is, or than most bytes of JSON again, is refused.
 func AcquireJSON(ctx context.Context, body []byte, most int, what string) error {

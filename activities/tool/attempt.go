@@ -21,6 +21,9 @@ type Attempt interface {
 	Answered()
 	// Receives is called before the tool reads much at once.
 	Receives(ctx context.Context)
+	// Progressed is called once more of a long attempt is done permanently, so that whoever makes it again need not do it: rows is how
+	// many rows that is by now.
+	Progressed(ctx context.Context, rows int64)
 	// Propagate adds to the headers of a request what identifies to the other side the
 	// attempt.
 	Propagate(ctx context.Context, headers http.Header)
@@ -60,6 +63,13 @@ func Answered(ctx context.Context) {
 func Receives(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Receives(ctx)
+	}
+}
+
+// Progressed is called by tools once more of a long attempt is done permanently: a worker that is lost then is lost by something else.
+func Progressed(ctx context.Context, rows int64) {
+	if host := AttemptOf(ctx); host != nil {
+		host.Progressed(ctx, rows)
 	}
 }
 

@@ -124,6 +124,12 @@ type Preparer interface {
 	Prepare(in interpreter.ToolInput) any
 }
 
+// Shaper is a tool that brings the rows that it writes into shape itself; those of every other tool have theirs when it is called.
+type Shaper interface {
+	// ShapesRows marks the tool.
+	ShapesRows()
+}
+
 // Beginner is a tool that waits before it acts, for a connection or a lock, and
 // calls [Begin] when it has it. Every other tool has begun when it is called.
 type Beginner interface {

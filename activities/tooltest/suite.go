@@ -35,6 +35,8 @@ type Suite struct {
 	// else from 64 KiB. LargeIn is a catalogue that allows it, nil for Catalogue.
 	Large   func(t *testing.T) interpreter.ToolInput
 	LargeIn *activities.Catalogue
+	// Moves is set where what is read does not become the result.
+	Moves bool
 	// SlowAsSink is set where only a write can take long.
 	SlowAsSink bool
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
@@ -199,7 +201,9 @@ func (s *runner) testMemory(t *testing.T) {
 	before := catalogue.MemoryAcquired()
 	result, err := Activity(t, catalogue, s.Tool)(t.Context(), Complete(s.Large(t), s.Tool))
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
+	if !s.Moves {
+		require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
+	}
 	require.GreaterOrEqual(t, catalogue.MemoryAcquired()-before, int64(least),
 		"tool %s has not acquired the memory for what it read: activities/memory has AcquireBody, AcquireJSON and Rows", s.Tool)
 }

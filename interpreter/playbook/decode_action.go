@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // CodeFieldName is never a template: docs/concepts/expressions.md#templates. The
@@ -66,6 +67,9 @@ func readAction(d *decoder, f *fields, path string) *Action {
 			continue
 		}
 		before := len(d.Found)
+		if field.name == FieldTo && action.Traits().Moves {
+			field.value = readMovedRows(d, field.value, action)
+		}
 		if entry := readToolEntry(d, field); entry != nil {
 			action.Fields = append(action.Fields, entry)
 		}
@@ -306,6 +310,41 @@ func readRowFields(d *decoder, w written, shape *RowShape) {
 		shape.Fields = append(shape.Fields, entry)
 	}
 }
+
+// readMovedRows reads what is changed in the rows that a call moves, as in a sink, and gives what else there is of where they go.
+func readMovedRows(d *decoder, to *yaml.Node, action *Action) *yaml.Node {
+	if to.Kind != yaml.MappingNode || d.broken[to] {
+		return to
+	}
+	rest, words := *to, map[string]*yaml.Node{}
+	rest.Content = nil
+	for name, value := range yamltree.Pairs(to) {
+		if slices.Contains(RowWords, name.Value) {
+			words[name.Value] = value
+			continue
+		}
+		rest.Content = append(rest.Content, name, value)
+	}
+	for _, word := range RowWords {
+		value := words[word]
+		if value == nil {
+			continue
+		}
+		w, shape := written{key: &key{name: word, what: FieldTo + "." + word}, node: value}, action.shape()
+		if word == excludeWord {
+			readExcluded(d, w, shape)
+			continue
+		}
+		shape.Only = shape.Only || word == ArgsWord
+		readRowFields(d, w, shape)
+	}
+	return &rest
+}
+
+const excludeWord = "exclude"
+
+// RowWords are the words of a sink, and of the field to of a call that moves rows, that change each row. They apply in this order.
+var RowWords = []string{ArgsWord, "fields", excludeWord}
 
 // readExcluded reads the names of the fields that rows are written without.
 func readExcluded(d *decoder, w written, shape *RowShape) {

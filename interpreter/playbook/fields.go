@@ -258,6 +258,9 @@ const (
 	FieldOnCancel  = "on_cancel"
 	FieldOnTimeout = "on_timeout"
 	FieldMessage   = "message"
+	FieldFrom      = "from"
+	FieldTo        = "to"
+	FieldTool      = "tool"
 )
 
 // IsRequestField reports whether a field is a request of its own.

@@ -139,7 +139,7 @@ type Action struct {
 	Retry       []*Policy // sinks only: failure policies
 	// OwnRetry says that a sink has a retry of its own, which may be none.
 	OwnRetry bool
-	// Rows says what a sink changes in its rows before it writes them; nil for nothing. Sinks only.
+	// Rows says what a sink, or a call that moves rows, changes in its rows before it writes them; nil for nothing.
 	Rows *RowShape
 	// RateLimit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
@@ -156,6 +156,8 @@ type RowShape struct {
 	Fields []*Entry
 	// Exclude are the fields that are left out.
 	Exclude []*Excluded
+	// Only says that Fields are all that is left of the row: args of a call that moves rows.
+	Only bool
 }
 
 // Excluded is a field that a sink leaves out of its rows.
@@ -182,6 +184,20 @@ func (a *Action) ToolName() (string, bool) {
 	}
 	name, ok := a.Tool.Value.(string)
 	return name, ok
+}
+
+// Call is the call that a field is, with its tool and fields; nil where it is not written as one.
+func (n *Node) Call() *Action {
+	if n == nil || n.Kind != MapNode {
+		return nil
+	}
+	call := &Action{Pos: n.Pos, Tool: n.Get(FieldTool), Auth: n.Get("auth")}
+	for _, entry := range n.Entries {
+		if entry.Key != FieldTool && entry.Key != "auth" {
+			call.Fields = append(call.Fields, entry)
+		}
+	}
+	return call
 }
 
 // Traits are those of the call's tool where that is written out, else the usual ones.

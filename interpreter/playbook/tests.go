@@ -166,8 +166,12 @@ type TestList struct {
 func (pb *Playbook) ConnectionsOf(tool string) []string {
 	names := []string{}
 	for _, call := range pb.Actions() {
-		name, _ := pb.Resolve(call.Action).ToolName()
-		auth := call.Action.Auth
+		action := call.Action
+		if to := pb.Resolve(action).Field(FieldTo).Call(); to != nil && pb.Resolve(action).Traits().Moves {
+			action = to
+		}
+		name, _ := pb.Resolve(action).ToolName()
+		auth := action.Auth
 		switch {
 		case name != tool && name != "" || auth == nil:
 		case auth.Template != nil:

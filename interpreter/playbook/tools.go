@@ -29,6 +29,7 @@ const (
 	KindRequest   FieldKind = "request"   // a map with the fields of a request of http
 	KindChoice    FieldKind = "choice"    // a word of Enum, or a map with one for each of Keys
 	KindSteps     FieldKind = "steps"     // a list of steps, of a playbook of their own
+	KindCall      FieldKind = "call"      // a map with tool, one of Enum, and the fields of that tool
 )
 
 // Field is one key that a tool understands beside the words of the language.
@@ -100,6 +101,8 @@ type Traits struct {
 	// KeepsStates says that a table that the tool writes to can keep the state of a step, in
 	// the transaction of its rows.
 	KeepsStates bool
+	// Moves says that the fields from and to are calls of other tools, whose rows a call of the tool moves.
+	Moves bool
 	// IntoFile says that a sink writes into the file which the field path names.
 	IntoFile bool
 }
@@ -119,6 +122,7 @@ var traits = map[string]Traits{
 	"postgres":   {Dialect: string(statement.Postgres), ReadsRows: true, KeepsStates: true},
 	"python":     {ReadsRows: true},
 	"sqlite":     {Dialect: string(statement.SQLite), ReadsRows: true, KeepsStates: true},
+	"transfer":   {Timeout: 6 * time.Hour, Moves: true},
 	"webhook":    {InWorkflow: true, Awaits: true, Keyed: "attempt"},
 }
 

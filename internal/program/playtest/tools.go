@@ -33,7 +33,7 @@ func (s *stage) around(name string, run activities.ActivityFunc) activities.Acti
 		if err := s.fence(in); err != nil {
 			return interpreter.ToolResult{}, err
 		}
-		sends := in.Tool == "http" || in.Sends != ""
+		sends := in.Tool == "http" || in.Sends != "" || s.fetches(in)
 		if !sends {
 			s.seen.requested(who, s.since(), in.OperationKey, requestOf(in))
 		}
@@ -65,7 +65,7 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 	answer := s.script.next(who, func(a *playbook.TestAnswer) bool {
 		return a.Error != "" || a.Lost || a.Words.Has("result")
 	})
-	scripted := in.Tool == "postgres" && s.database == nil
+	scripted := s.isScripted(in)
 	switch {
 	case answer == nil && scripted && !writes && !s.script.has(who) && changesTables(in):
 		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)
@@ -94,6 +94,20 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 		return interpreter.ToolResult{}, true, timedOut(in)
 	}
 	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
+}
+
+// isScripted reports whether an attempt needs a database that the test does not have.
+func (s *stage) isScripted(in interpreter.ToolInput) bool {
+	if to, err := in.Nested(playbook.FieldTo); err == nil && playbook.TraitsOf(in.Tool).Moves {
+		in = to
+	}
+	return in.Tool == "postgres" && s.database == nil
+}
+
+// fetches reports whether an attempt moves the body of an answer, which the test gives as it does to http.
+func (s *stage) fetches(in interpreter.ToolInput) bool {
+	from, err := in.Nested(playbook.FieldFrom)
+	return err == nil && playbook.TraitsOf(in.Tool).Moves && from.Tool == "http" && !s.isScripted(in)
 }
 
 // typeTestFailed is the type of the errors that the test makes, and not the playbook.
@@ -154,6 +168,9 @@ func writtenBy(in interpreter.ToolInput) []any {
 
 // fence refuses files outside of the folder of the test.
 func (s *stage) fence(in interpreter.ToolInput) error {
+	if to, err := in.Nested(playbook.FieldTo); err == nil && playbook.TraitsOf(in.Tool).Moves {
+		in = to
+	}
 	if in.Tool != "sqlite" {
 		return nil // file keeps to its folder by itself
 	}

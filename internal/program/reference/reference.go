@@ -244,6 +244,7 @@ var fieldTypes = map[playbook.FieldKind]string{
 	playbook.KindRequest:   "a request: a map with the fields of http",
 	playbook.KindChoice:    "a word, or a map",
 	playbook.KindSteps:     "a list of steps",
+	playbook.KindCall:      "a map with tool and the fields of that tool",
 }
 
 // Entries are all, in the order of Kinds and of the documentation.

@@ -139,6 +139,8 @@ func (g *generator) fieldKind(field playbook.Field) node {
 		return anyOf(durations(node{"type": "number", "minimum": 0}), written)
 	case playbook.KindRequest:
 		return g.request()
+	case playbook.KindCall:
+		return g.nested(field)
 	case playbook.KindSteps:
 		return list(ref("step"), 1)
 	case playbook.KindValue:
@@ -153,6 +155,21 @@ func (g *generator) request() node {
 		properties[field.Name] = node{}
 	}
 	return node{"type": "object", "required": []string{"url"}, "properties": properties, "additionalProperties": false}
+}
+
+// nested is a map with one of some tools and its fields.
+func (g *generator) nested(field playbook.Field) node {
+	rules := lists.Map(field.Enum, func(name string) node {
+		spec := g.spec(name)
+		names := append(spec.FieldNames(), playbook.FieldTool, "auth")
+		if field.Name == playbook.FieldTo {
+			names = append(names, playbook.RowWords...)
+		}
+		return node{"if": whereIs(playbook.FieldTool, node{"const": name}), "then": node{
+			"propertyNames": node{"enum": sorted(names)}, "allOf": []node{{"$ref": "#/definitions/" + fieldsOf(name)}},
+		}}
+	})
+	return node{"type": "object", "required": []string{playbook.FieldTool}, "properties": node{playbook.FieldTool: node{"enum": field.Enum}}, "allOf": rules}
 }
 
 // keysOf is a map with fixed keys.

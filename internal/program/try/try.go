@@ -216,6 +216,8 @@ func (t *trial) writes(in interpreter.ToolInput) string {
 		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
 			return fmt.Sprintf("a request with %s may change something", method)
 		}
+	case traits.Moves:
+		return "a transfer writes rows to a table"
 	case traits.Dialect != "":
 		node := t.Book.Resolve(t.step.Action).Field(playbook.FieldStatement)
 		if node.Statement() == nil || !slices.Contains(readingVerbs, node.Statement().Verb()) {

@@ -96,6 +96,14 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			"/api/v1/jobs/job-1?ready_after=3", "/api/v1/jobs/job-1?ready_after=3",
 		},
 	},
+	"export_job": {
+		workload: map[string]any{"connection": "sqlite:rows.db"},
+		status:   "completed", data: map[string]any{"rows": 35, "batches": 4},
+		requests: []string{
+			"/api/v1/jobs", "/api/v1/jobs/job-1?ready_after=2", "/api/v1/jobs/job-1?ready_after=2", "/api/v1/exports/users.csv.gz",
+		},
+		after: afterExportJob,
+	},
 	"error_retry": {
 		status: "completed",
 		data:   map[string]any{"ok": true, "attempts": 3},
@@ -286,6 +294,12 @@ func afterIncremental(t *testing.T, w *world, _ protocol.Result) {
 		"limit=5&offset=10&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 		"limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 	}, queries(w.api.Requests(""), http.MethodGet))
+}
+
+// afterExportJob: the table has the rows of the file.
+func afterExportJob(t *testing.T, w *world, _ protocol.Result) {
+	require.Equal(t, []any{map[string]any{"n": 35, "sum": 630, "stay": 28, "last": "Müller; 35"}},
+		w.query("SELECT count(*) AS n, sum(id) AS sum, sum(left_at IS NULL) AS stay, max(CASE WHEN id = 35 THEN name END) AS last FROM users"))
 }
 
 // afterFullRefresh: what is gone, changed and new in the API is so in the table. The pages that a

@@ -137,7 +137,9 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}
 	if s.Sink == nil {
-		return input, nil
+		shape, err := b.shape(&input, request, m)
+		input.Shape = shape
+		return input, err
 	}
 	return input, b.addWrite(&input, request, m)
 }
@@ -329,6 +331,6 @@ func (b *Builder) renderer(request *Request, m Moment, budget *expression.Budget
 	scope := b.Scope(request, m)
 	return renderer{
 		book: b.source.deferringBook(), action: b.action, scope: scope, budget: budget,
-		asksPeople: playbook.TraitsOf(b.tool).AsksPeople, intoFile: playbook.TraitsOf(b.tool).IntoFile,
+		asksPeople: playbook.TraitsOf(b.tool).AsksPeople, intoFile: playbook.TraitsOf(b.tool).IntoFile, moves: playbook.TraitsOf(b.tool).Moves,
 	}
 }

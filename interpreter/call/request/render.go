@@ -14,6 +14,7 @@ type renderer struct {
 	budget     *expression.Budget
 	asksPeople bool
 	intoFile   bool
+	moves      bool
 }
 
 // request renders the action from nothing. before has its args.
@@ -68,6 +69,8 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealed(field.Value)) == 0:
 		value, err = field.Value.RenderPath(r.scope, r.budget)
+	case r.moves && field.Value.Call() != nil:
+		value, err = secret.call(field.Value, field.Key)
 	case field.Key == playbook.FieldURL:
 		value, err = secret.url(field.Value, playbook.FieldURL)
 	case playbook.IsRequestField(field.Key):

@@ -24,11 +24,12 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
-// shape is what the attempt makes of the rows of a sink, nil for nothing. What its expressions name goes along, but for the result where
+// shape is what the attempt makes of the rows of a sink, or of those that it moves, nil for nothing. What its expressions name goes along, but for the result where
 // that is what is written.
 func (b *Builder) shape(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
 	of, book := b.action.Rows, b.source.Book
-	if of == nil && !request.MapsRows || b.source.Sink.publishes() {
+	sink := b.source.Sink
+	if of == nil && !request.MapsRows || sink != nil && sink.publishes() {
 		return nil, nil
 	}
 	work := &interpreter.RowWork{Now: request.At, File: book.File.Name}
@@ -38,12 +39,12 @@ func (b *Builder) shape(input *interpreter.ToolInput, request *Request, m Moment
 		named = b.action.Args.Template.RowMap().Refs()
 	}
 	if of != nil {
-		work.Fields, work.Exclude = interpreter.NewRowFields(of.Fields), of.Excluded()
+		work.Fields, work.Exclude, work.Only = interpreter.NewRowFields(of.Fields), of.Excluded(), of.Only
 		for _, node := range of.Nodes() {
 			named = append(named, node.Refs()...)
 		}
 	}
-	captured, err := b.captureForRows(named, input.Result != nil && b.source.Sink.Says == nil, b.Scope(request, m))
+	captured, err := b.captureForRows(named, sink != nil && input.Result != nil && sink.Says == nil, b.Scope(request, m))
 	if len(captured) > 0 {
 		work.Scope = expression.Of(captured)
 	}

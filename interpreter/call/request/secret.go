@@ -71,6 +71,27 @@ func (d *deferring) request(node *playbook.Node, field string) (any, error) {
 	return request, nil
 }
 
+// call renders a map that is a call of a tool, as the tool's own fields are rendered.
+func (d *deferring) call(node *playbook.Node, field string) (any, error) {
+	name, _ := node.Call().ToolName()
+	traits, call := playbook.TraitsOf(name), make(map[string]any, len(node.Entries))
+	for _, entry := range node.Entries {
+		render := d.value
+		switch {
+		case traits.Requests && entry.Key == playbook.FieldURL:
+			render = d.url
+		case traits.IntoFile && entry.Key == playbook.FieldPath && len(d.sealed(entry.Value)) == 0:
+			render = func(path *playbook.Node, _ ...string) (any, error) { return path.RenderPath(d.scope, d.budget) }
+		}
+		value, err := render(entry.Value, field, entry.Key)
+		if err != nil {
+			return nil, err
+		}
+		call[entry.Key] = value
+	}
+	return call, nil
+}
+
 // url renders a URL at a path, with stars in the place of what is sealed.
 func (d *deferring) url(node *playbook.Node, path ...string) (any, error) {
 	steps := d.sealed(node)

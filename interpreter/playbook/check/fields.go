@@ -36,6 +36,8 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; set a value", field.Name, spec.Name)
 	} else if field.Kind == playbook.KindRequest {
 		checkRequest(c, field.Name, entry.Value)
+	} else if field.Kind == playbook.KindCall {
+		checkNestedCall(c, call, field, entry.Value)
 	} else if len(field.Keys) > 0 {
 		checkKeys(c, field, entry.Value)
 	}
@@ -123,6 +125,43 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 	}
 }
 
+// checkNestedCall checks a field that is a call of another tool as such a call is checked: from and to of transfer.
+func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, node *playbook.Node) {
+	inner := node.Call()
+	name, literal := inner.ToolName()
+	switch {
+	case inner.Tool == nil:
+		if !c.partial {
+			c.Errorf(node.Pos, codeMissingField, "%s needs tool, which is %s", field.Name, oneOf(field.Enum))
+		}
+		return
+	case !literal:
+		c.Errorf(inner.Tool.Pos, codeFieldType, "tool of %s %s", field.Name, literalProblem(playbook.Field{}, inner.Tool))
+		return
+	}
+	if problem := enumProblem(playbook.Field{Enum: field.Enum}, inner.Tool); problem != "" {
+		c.Errorf(inner.Tool.Pos, codeFieldType, "tool of %s %s", field.Name, problem)
+		return
+	}
+	spec, known := c.tools.Spec(strings.ToLower(name))
+	if !known {
+		return // a catalogue without it
+	}
+	at := call
+	at.Action, at.Field = inner, field.Name
+	checkFields(c, at, spec)
+	if inner.Auth != nil && !isScalar(inner.Auth) {
+		c.Errorf(inner.Auth.Pos, codeFieldType, "auth of %s must be the name of a connection that the worker knows", field.Name)
+	}
+	if field.Name == playbook.FieldTo {
+		checkMovedTo(c, call, inner)
+		return
+	}
+	if as := inner.Field("format"); as != nil && (as.Value == "xml" || as.Value == "text") {
+		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl or json, which are read row by row, not %q", field.Name, as.Value)
+	}
+}
+
 // hasField reports whether a field is there, words of the language included.
 func hasField(a *playbook.Action, name string) bool {
 	switch name {
@@ -200,6 +239,7 @@ var kindRules = map[playbook.FieldKind]kindRule{
 	playbook.KindChoice:    {written: choiceProblem, template: literalProblem, empty: true},
 	playbook.KindCode:      {written: isCode, template: isCode, empty: true},
 	playbook.KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
+	playbook.KindCall:      {written: callProblem, template: callProblem, empty: true},
 	playbook.KindMap:       {written: ofType("a map", func(n *playbook.Node) bool { return n.Kind == playbook.MapNode }), template: mixedProblem},
 	playbook.KindList:      {written: ofType("a list", func(n *playbook.Node) bool { return n.Kind == playbook.ListNode }), template: mixedProblem},
 	playbook.KindText:      {written: textProblem},
@@ -243,6 +283,13 @@ func requestProblem(_ playbook.Field, node *playbook.Node) string {
 		return "must be written as a map with a url; templates are allowed in its values"
 	}
 	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.Kind == playbook.MapNode)
+}
+
+func callProblem(f playbook.Field, node *playbook.Node) string {
+	if node.Template != nil {
+		return "must be written as a map with tool; templates are allowed in its values"
+	}
+	return wrongType(node, fmt.Sprintf("a map with tool, such as {tool: %s, …}", f.Enum[0]), node.Kind == playbook.MapNode)
 }
 
 func textProblem(f playbook.Field, node *playbook.Node) string {

@@ -259,7 +259,7 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 	}
 	switch {
 	case name == playbook.RowWord && near == "":
-		return playbook.Says(": it is available in where of a step, and in fields of a sink")
+		return playbook.Says(": it is available in where of a step, in fields of a sink, and in args and fields of to in transfer")
 	case name == playbook.CallbackWord:
 		return playbook.Says(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.argsHave(at, name):

@@ -35,7 +35,11 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 
 // checkExcluded refuses to leave out what the sink itself needs of its rows.
 func checkExcluded(c *checker, call playbook.CallAt) {
-	needed := neededColumns(call.Action)
+	writes := call.Action
+	if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
+		writes = to
+	}
+	needed := neededColumns(writes)
 	for _, excluded := range call.Action.Rows.Exclude {
 		hasItsName := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }
 		if slices.ContainsFunc(call.Action.Rows.Fields, hasItsName) {

@@ -58,6 +58,23 @@ func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action
 	}
 }
 
+// checkMovedTo checks where the rows of a transfer go.
+func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
+	if statement := to.Field(playbook.StatementField); statement != nil {
+		c.Errorf(statement.Pos, codeFieldType, "to writes rows to a table, and statement does not; replace it by table")
+		return
+	}
+	if to.Field("table") == nil && !c.partial {
+		c.Errorf(to.Pos, codeMissingField, "to needs table, the name of the table that the rows are written to")
+	}
+	loop := call.Step != nil && call.Step.Loop != nil
+	if !loop || !to.Stages() || to.Field("replace_where") != nil || to.PlaceNaming(call.Step.Loop.Element, "_loop") != nil {
+		return
+	}
+	word, at := stagingWord(to)
+	c.Errorf(at.Pos, codeStaging, "each iteration would publish its own rows and delete those of the others with %s; use mode upsert without it, or add replace_where with a column that names the element", word)
+}
+
 // checkStagedOnce refuses two sinks of a step of which one would publish over the other.
 func checkStagedOnce(c *checker, step *playbook.Step) {
 	staging := c.pb.StagingSinks(step)

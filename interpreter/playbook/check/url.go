@@ -145,7 +145,11 @@ func urlsOf(a *playbook.Action) []*playbook.Node {
 	if url := a.Field("url"); url != nil {
 		urls = append(urls, url)
 	}
-	for _, name := range playbook.RequestFields {
+	nested := playbook.RequestFields
+	if a.Traits().Moves {
+		nested = []string{playbook.FieldFrom}
+	}
+	for _, name := range nested {
 		if request := a.Field(name); request != nil {
 			for _, entry := range request.Entries {
 				if entry.Key == "url" {

@@ -1,0 +1,155 @@
+package format
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"golang.org/x/text/transform"
+
+	"reprise/activities/memory"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// RowSource is what has rows that are read one by one: a file, or the body of an answer that lies in one. It can be read from its
+// beginning several times.
+type RowSource struct {
+	Content interface {
+		io.ReaderAt
+		io.Closer
+	}
+	Size int64 // in bytes
+	// What names it in messages.
+	What string
+	// Format is what its content type or its name says, "" for nothing, and Charset what its content type says.
+	Format, Charset string
+	// Unwrap takes off what its sender has packed it with on the way, nil for nothing.
+	Unwrap func(io.Reader) (io.Reader, error)
+	// Changed reports whether it has changed since it was opened, nil for what cannot.
+	Changed func() bool
+	// Kind and Class are those of the errors of what is wrong with it.
+	Kind  interpreter.Kind
+	Class interpreter.Class
+}
+
+// Rows reads the rows of the source as o says, each of at most so many bytes. The error is a tool.Error, or that of ctx, and is
+// the last.
+func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[PlacedRow, error] {
+	o.Format = cmp.Or(o.Format, s.Format)
+	return func(yield func(PlacedRow, error) bool) {
+		if !slices.Contains(Streamed, o.Format) {
+			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.OneOf(Streamed)))
+			return
+		}
+		unpacked, err := s.open(ctx, o, most)
+		if err != nil {
+			yield(PlacedRow{}, s.failed(o, err))
+			return
+		}
+		defer func() { _ = unpacked.Close() }()
+		text, err := s.text(ctx, unpacked, o, most)
+		if err != nil {
+			yield(PlacedRow{}, s.failed(o, err))
+			return
+		}
+		for row, err := range o.Stream(text, most) {
+			switch {
+			case ctx.Err() != nil:
+				err = ctx.Err()
+			case errors.Is(err, memory.ErrTooLarge):
+				err = tool.TooLargef("a row of %s is larger than the limit of %d bytes", s.What, most)
+			case err != nil:
+				err = s.failed(o, err)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// open reads the source from its beginning, unpacked. An archive that is not read where it lies has at most so many bytes.
+func (s *RowSource) open(ctx context.Context, o Options, most int64) (io.ReadCloser, error) {
+	var content io.Reader = io.NewSectionReader(s.Content, 0, s.Size)
+	if s.Unwrap != nil {
+		unwrapped, err := s.Unwrap(content)
+		if err != nil {
+			return nil, err
+		}
+		content = unwrapped
+	}
+	return o.Unpack(ctx, content, s.Unwrap != nil, most)
+}
+
+// text makes UTF-8 of content, as Decode does.
+func (s *RowSource) text(ctx context.Context, content io.Reader, o Options, most int64) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(content, streamBuffer)
+	for _, mark := range marks {
+		if head, _ := buffered.Peek(len(mark.bytes)); string(head) == mark.bytes {
+			_, _ = buffered.Discard(len(mark.bytes))
+			return streamDecoded(buffered, mark.from, mark.name), nil
+		}
+	}
+	if head, _ := buffered.Peek(len(markUTF8)); string(head) == markUTF8 {
+		_, _ = buffered.Discard(len(markUTF8))
+	}
+	charset := Charset(cmp.Or(o.Encoding, s.Charset))
+	from, name, err := charsetOf(charset)
+	if err != nil || name == nameUTF8 || slices.Contains(asciiNames, charset) {
+		return transform.NewReader(buffered, &utf8Validator{unknown: unknown(charset, err), line: 1}), nil
+	}
+	if valid, err := s.isUTF8(ctx, o, name, most); valid || err != nil {
+		return buffered, err
+	}
+	return streamDecoded(buffered, from, name), nil
+}
+
+// streamBuffer is how much of a source is read at once, in bytes.
+const streamBuffer = 64 << 10
+
+// isUTF8 reads the source for whether it is UTF-8 though another charset is said of it.
+func (s *RowSource) isUTF8(ctx context.Context, o Options, charset string, most int64) (bool, error) {
+	unpacked, err := s.open(ctx, o, most)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = unpacked.Close() }()
+	_, err = io.Copy(io.Discard, transform.NewReader(unpacked, &utf8Validator{beyond: beyondUTF8[charset]}))
+	if _, wrong := errors.AsType[*ByteError](err); wrong {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// failed is the error of a source that cannot be read to its end.
+func (s *RowSource) failed(o Options, err error) error {
+	if own, ok := errors.AsType[*tool.Error](err); ok {
+		return own
+	}
+	if tool.IsContextError(err) {
+		return err
+	}
+	failure := &tool.Error{
+		Kind: s.Kind, Class: s.Class, Type: "invalid_" + o.Format, Err: err, Message: fmt.Sprintf("%s cannot be read as %s: %s", s.What, o.Format, err),
+	}
+	line, isLine := errors.AsType[*LineError](err)
+	wrong, isByte := errors.AsType[*ByteError](err)
+	switch {
+	case Unpackable(err) != nil:
+		failure.Class, failure.Type = interpreter.ClassFinal, "compression"
+		failure.Message = fmt.Sprintf("%s cannot be unpacked: %s", s.What, Unpackable(err))
+	case isByte:
+		failure.Class, failure.Type, failure.Message = interpreter.ClassFinal, "charset", fmt.Sprintf("%s cannot be read: %s", s.What, wrong)
+	case isLine:
+		failure.Message = fmt.Sprintf("%s cannot be read as %s: %s", s.What, o.Format, line)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		failure.Message = fmt.Sprintf("%s ends too soon: it is cut short, or was written only in part", s.What)
+	}
+	return failure
+}

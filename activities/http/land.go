@@ -1,0 +1,249 @@
+package http
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"reprise/activities/format"
+	"reprise/activities/tool"
+	"reprise/internal/base/sleep"
+	"reprise/interpreter"
+)
+
+const (
+	// landIdle is how long a body may send nothing before it counts as cut.
+	landIdle = time.Minute
+	// mostCuts is how often one body is continued, and mostStalls how often in a row without a byte more.
+	mostCuts, mostStalls = 1000, 3
+	// mostBodies is how often a body begins anew because another one has taken its place.
+	mostBodies = 3
+)
+
+// Land fetches the body of a successful answer into a file, of any size, and gives it as a source of rows. A body that is cut
+// short is continued with Range and If-Range, as long as it is the same one; another one begins anew, so that the file never
+// holds parts of two. The errors are those of an attempt.
+func (t *Tool) Land(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
+	l := &landing{tool: t, in: in, into: into, length: -1}
+	err := l.land(ctx)
+	if err != nil {
+		params, _ := tool.MapField(in, "params")
+		return nil, &tool.Requested{URL: l.shown, Params: params, Err: err}
+	}
+	return l.source(), nil
+}
+
+// landing is a body on its way into a file.
+type landing struct {
+	tool  *Tool
+	in    interpreter.ToolInput
+	into  *os.File
+	shown string // the address, for errors
+
+	have   int64          // bytes in the file
+	answer *http.Response // the first of the body, whose own body is read
+	length int64          // as its answer says, -1 for nothing
+	// validator is its ETag or Last-Modified, "" where it has none that distinguishes all its versions: it cannot be continued then.
+	validator string
+	bodies    int
+}
+
+// cutError is that of a body of which a part has not come.
+type cutError struct{ err error }
+
+func (e *cutError) Error() string { return "the body was cut short: " + e.err.Error() }
+
+func (e *cutError) Unwrap() error { return e.err }
+
+// errAnother is that of a part of another body than the one that is there.
+var errAnother = errors.New("the server has sent a part of another body")
+
+func (l *landing) land(ctx context.Context) error {
+	for cuts, stalls := 0, 0; ; cuts++ {
+		before := l.have
+		err := l.fetch(ctx)
+		if err == nil && (l.length < 0 || l.have == l.length) {
+			return nil
+		}
+		cut, isCut := errors.AsType[*cutError](err)
+		if stalls++; l.have > before {
+			stalls = 0
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil, errors.Is(err, errAnother):
+		case !isCut && (l.have == 0 || !isConnection(err)):
+			return err
+		case l.validator != "" && cuts < mostCuts && stalls < mostStalls:
+		case isCut:
+			return requestError(ctx, l.answer.Request, cut)
+		default:
+			return err
+		}
+		if err := sleep.For(ctx, time.Duration(stalls)*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// isConnection reports whether a request has met nobody.
+func isConnection(err error) bool {
+	failure, ok := errors.AsType[*tool.Error](err)
+	return ok && failure.Kind == interpreter.KindConnection
+}
+
+// fetch sends a request for what the file lacks. The error is a cutError where some of it has not come.
+func (l *landing) fetch(ctx context.Context) error {
+	sending, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out, err := l.tool.newRequest(sending, l.in, http.MethodGet)
+	if err != nil {
+		return err
+	}
+	l.shown = tool.ShownURL(out.request.URL, tool.MaxShownURL)
+	setDefault(out.request.Header, "Accept-Encoding", "identity") // parts are those of the bytes as they lie there
+	setDefault(out.plain, "Accept-Encoding", "identity")
+	if l.have > 0 {
+		for _, header := range []http.Header{out.request.Header, out.plain} {
+			header.Set("Range", fmt.Sprintf("bytes=%d-", l.have))
+			header.Set("If-Range", l.validator)
+		}
+	}
+	response, err := l.tool.send(sending, out, stop)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := l.accept(ctx, response); err != nil {
+		return err
+	}
+	return l.copy(response, stop)
+}
+
+// accept reads the head of an answer: whether it continues the body that is there, or brings another one.
+func (l *landing) accept(ctx context.Context, response *http.Response) error {
+	switch {
+	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.have > 0:
+		return requestError(ctx, response.Request, fmt.Errorf("the body was cut short after %d bytes, of %d, and the server has no more of it", l.have, l.length))
+	case response.StatusCode >= http.StatusBadRequest:
+		return l.tool.statusError(ctx, response, flatHeaders(response.Header))
+	case response.StatusCode == http.StatusPartialContent && l.have > 0 && l.continues(response):
+		return nil
+	case response.StatusCode == http.StatusPartialContent && l.have == 0:
+		return requestError(ctx, response.Request, errors.New("the server has sent a part of the body, and all of it was requested"))
+	}
+	if l.bodies++; l.bodies > mostBodies {
+		return requestError(ctx, response.Request, fmt.Errorf("the body has changed %d times while it was fetched", mostBodies))
+	}
+	if err := l.into.Truncate(0); err != nil {
+		return diskError(err)
+	}
+	l.have, l.answer, l.length, l.validator = 0, response, response.ContentLength, validatorOf(response)
+	if response.StatusCode == http.StatusPartialContent {
+		return errAnother
+	}
+	return nil
+}
+
+// continues reports whether a part is the next one of the body that is there.
+func (l *landing) continues(part *http.Response) bool {
+	var from, to, length int64
+	if n, err := fmt.Sscanf(part.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &length); err != nil || n < 3 {
+		length = -1
+		if n, err = fmt.Sscanf(part.Header.Get("Content-Range"), "bytes %d-%d/*", &from, &to); err != nil || n < 2 {
+			return false
+		}
+	}
+	same := validatorOf(part) == l.validator && part.Header.Get("Content-Encoding") == l.answer.Header.Get("Content-Encoding")
+	if same && l.length < 0 {
+		l.length = length
+	}
+	return same && from == l.have && (length < 0 || length == l.length)
+}
+
+// validatorOf is what distinguishes a body from all others that its address has ever had (RFC 9110, section 8.8), "" for nothing: a weak
+// ETag, or a time that the body may have changed in once more.
+func validatorOf(response *http.Response) string {
+	if response.Request.Method != http.MethodGet {
+		return ""
+	}
+	if tag := response.Header.Get("ETag"); tag != "" {
+		if strings.HasPrefix(tag, "W/") {
+			return ""
+		}
+		return tag
+	}
+	modified, err := http.ParseTime(response.Header.Get("Last-Modified"))
+	date, errDate := http.ParseTime(response.Header.Get("Date"))
+	if err != nil || errDate != nil || date.Sub(modified) < time.Second {
+		return ""
+	}
+	return response.Header.Get("Last-Modified")
+}
+
+// copy adds the body of an answer to the file.
+func (l *landing) copy(response *http.Response, stop context.CancelCauseFunc) error {
+	idle := time.AfterFunc(landIdle, func() { stop(errIdle) })
+	defer idle.Stop()
+	buffer := make([]byte, landBuffer)
+	for {
+		n, err := response.Body.Read(buffer)
+		idle.Reset(landIdle)
+		if _, failed := l.into.WriteAt(buffer[:n], l.have); failed != nil {
+			return diskError(failed)
+		}
+		switch l.have += int64(n); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(context.Cause(response.Request.Context()), errIdle):
+			return &cutError{errIdle}
+		case err != nil:
+			return &cutError{err}
+		case l.length >= 0 && l.have > l.length:
+			return requestError(context.Background(), response.Request, fmt.Errorf("the body is longer than %d bytes, which its head says", l.length))
+		}
+	}
+}
+
+// landBuffer is how much of a body is read at once, in bytes.
+const landBuffer = 64 << 10
+
+// errIdle is that of a body that stopped coming.
+var errIdle = fmt.Errorf("nothing came for %s", landIdle)
+
+// diskError is that of the file that a body is landed in.
+func diskError(err error) error {
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "no_space", Err: err,
+		Message: "the body cannot be kept on the worker's disk: " + err.Error(),
+	}
+}
+
+// source is the body that was landed.
+func (l *landing) source() *format.RowSource {
+	mediaType, charset := format.MediaType(l.answer.Header.Get("Content-Type"))
+	as, _ := format.ByType(mediaType)
+	if as == "" {
+		as, _ = format.ByName(cmp.Or(format.NameOf(l.answer.Header.Get("Content-Disposition")), l.answer.Request.URL.Path))
+	}
+	source := &format.RowSource{
+		Content: l.into, Size: l.have, What: "the body from " + requestLine(l.answer.Request), Format: as, Charset: charset,
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable,
+	}
+	if l.answer.Header.Get("Content-Encoding") != "" {
+		source.Unwrap = func(content io.Reader) (io.Reader, error) {
+			packed := *l.answer
+			packed.Body = io.NopCloser(content)
+			unpacked, _, err := decoded(&packed)
+			return unpacked, err
+		}
+	}
+	return source
+}

@@ -1,0 +1,376 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"reprise/activities/format"
+	"reprise/activities/memory"
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/internal/base/private"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+)
+
+// move is one attempt to move what is left of a source.
+type move struct {
+	tool       *Tool
+	in         interpreter.ToolInput
+	from, to   interpreter.ToolInput
+	options    format.Options
+	table      tool.Ledger
+	rows       int  // of a batch
+	repeatable bool // a source that has changed is read anew
+	staged     bool // rows are published together at the end
+
+	source *format.RowSource
+	at     place
+	notes  []string // what the expressions over rows have to say
+}
+
+// place is how far the rows of a source have been written. It is the continuation of an entry in the ledger of the table, made in
+// the transaction of the batch that it follows.
+type place struct {
+	// Entry is the number of the entry, from 1. Numbers continue where a source is read anew, whose Round is one higher.
+	Entry int `json:"entry"`
+	Round int `json:"round,omitempty"`
+	// Source is the hash of its bytes, and Bytes how many these are.
+	Source string `json:"source"`
+	Bytes  int64  `json:"bytes"`
+	// Rows are those of the source that have been written, or left out, and Line that in which the last of them begins.
+	Rows int64 `json:"rows"`
+	Line int   `json:"line,omitempty"`
+	// Batches are those of the round.
+	Batches int `json:"batches"`
+	// Given are the rows of the batch. Written and LeftOut are figures of the batches before it, as its own are not known when the
+	// entry is made.
+	Given   int                    `json:"given,omitempty"`
+	Written *interpreter.Rows      `json:"written,omitempty"`
+	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
+	// Read says that there are no more rows, and Done that there is nothing left to do.
+	Read bool `json:"read,omitempty"`
+	Done bool `json:"done,omitempty"`
+}
+
+// Types of errors.
+const (
+	typeSourceChanged = "source_changed"
+	typeOvertaken     = "overtaken"
+	typeNoLedger      = "no_ledger"
+)
+
+// run moves the rows.
+func (m *move) run(ctx context.Context) (interpreter.ToolResult, error) {
+	begun, err := m.recall(ctx)
+	if err != nil || m.at.Done {
+		return m.result(), err
+	}
+	if m.staged && !begun {
+		if _, err := m.table.Write(ctx, m.staging(m.to, interpreter.StagingBegin)); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	if err := memory.AcquireBatches(ctx, 2*bytesOfBatch); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	if err := m.open(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer func() { _ = m.source.Content.Close() }()
+	if err := m.identify(ctx, begun); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	if !m.at.Read {
+		if err := m.batches(ctx); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	if m.staged {
+		if err := m.publish(ctx); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	return m.result(), nil
+}
+
+// recall asks the table how far attempts before have come; begun is false where none has written anything.
+func (m *move) recall(ctx context.Context) (begun bool, err error) {
+	asked := m.to
+	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
+	entries, err := m.table.Recall(ctx, asked)
+	if err != nil || len(entries) == 0 {
+		return false, err
+	}
+	last := entries[len(entries)-1]
+	if err := json.Unmarshal(last.Continuation, &m.at); err != nil {
+		return false, tool.ConfigErrorf("step %q: the entry %d of the transfer in the ledger of its table cannot be read: %w", m.in.Step, last.Written, err)
+	}
+	m.at.Written = m.at.Written.Plus(m.given())
+	return true, nil
+}
+
+// given counts the rows of the last batch as written, unless they are published later.
+func (m *move) given() *interpreter.Rows {
+	of := m.to.Table()
+	if !m.staged {
+		of.Written = int64(m.at.Given)
+	}
+	return of.Of()
+}
+
+// open opens the source. The body of an answer is landed in a file without a name, so that nothing of it is left, whatever ends
+// the worker.
+func (m *move) open(ctx context.Context) (err error) {
+	if m.from.Tool == "file" {
+		m.source, err = m.tool.options.Open(ctx, m.from)
+		return err
+	}
+	folder := filepath.Join(m.tool.res.Directory, private.Folder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return tool.ConfigErrorf("step %q: the body cannot be kept in the worker's directory: %w", m.in.Step, err)
+	}
+	into, err := os.CreateTemp(folder, "transfer-*")
+	if err == nil {
+		err = os.Remove(into.Name())
+	}
+	if err != nil {
+		return tool.ConfigErrorf("step %q: the body cannot be kept in the worker's directory: %w", m.in.Step, err)
+	}
+	if m.source, err = m.tool.options.Land(ctx, m.from, into); err != nil {
+		_ = into.Close()
+	}
+	return err
+}
+
+// identify compares the source with the one that was read before.
+func (m *move) identify(ctx context.Context, begun bool) error {
+	hash := sha256.New()
+	if _, err := io.Copy(hash, &contextReader{ctx: ctx, in: io.NewSectionReader(m.source.Content, 0, m.source.Size)}); err != nil {
+		return err
+	}
+	found := hex.EncodeToString(hash.Sum(nil))
+	switch {
+	case begun && found == m.at.Source:
+		return m.unchanged()
+	case begun && !m.repeatable:
+		return &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeSourceChanged,
+			Message: fmt.Sprintf("%s has changed since %d of its rows were written, so it cannot be continued; "+
+				"modes upsert and replace start again with what it is now", m.source.What, m.at.Rows),
+		}
+	case begun:
+		m.at = place{Entry: m.at.Entry, Round: m.at.Round + 1}
+	}
+	m.at.Source, m.at.Bytes = found, m.source.Size
+	return m.unchanged()
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (s *contextReader) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, s.ctx.Err()
+	}
+	return s.in.Read(p)
+}
+
+// unchanged is an error where the source has changed since it was opened.
+func (m *move) unchanged() error {
+	if m.source.Changed == nil || !m.source.Changed() {
+		return nil
+	}
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: typeSourceChanged,
+		Message: m.source.What + " was changed while it was read",
+	}
+}
+
+// batches writes what the source has behind the place. A batch is written once it is known whether it is the last one.
+func (m *move) batches(ctx context.Context) error {
+	next, skip := batch{}, m.at.Rows
+	for row, err := range m.source.Rows(ctx, m.options, m.tool.res.MaxResponseBytes) {
+		if err != nil {
+			return err
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		size := memory.ValueBytes(row.Value)
+		if len(next.rows) >= m.rows || len(next.rows) > 0 && next.size+size > bytesOfBatch {
+			if err := m.write(ctx, next); err != nil {
+				return err
+			}
+			next = batch{}
+		}
+		next.add(row, size)
+	}
+	next.last = true
+	return m.write(ctx, next)
+}
+
+// batch are rows that are written together.
+type batch struct {
+	rows  []any
+	lines []int // in which they begin
+	size  int64 // about what they take in memory
+	last  bool
+}
+
+func (b *batch) add(row format.PlacedRow, size int64) {
+	b.rows, b.lines, b.size = append(b.rows, row.Value), append(b.lines, row.Line), b.size+size
+}
+
+// write writes a batch, with the place behind it.
+func (m *move) write(ctx context.Context, b batch) error {
+	if err := m.unchanged(); err != nil {
+		return err
+	}
+	next := m.at
+	next.Entry, next.Batches, next.Rows = m.at.Entry+1, m.at.Batches+1, m.at.Rows+int64(len(b.rows))
+	if len(b.lines) > 0 {
+		next.Line = b.lines[len(b.lines)-1]
+	}
+	if next.Given = len(b.rows); next.Given == 0 {
+		next.Batches--
+	}
+	next.Read, next.Done = b.last, b.last && !m.staged
+	in, notes, err := m.input(ctx, b.rows)
+	if err == nil {
+		in = m.staging(in, "")
+		var written interpreter.ToolResult
+		if written, err = m.enter(ctx, in, next); err == nil {
+			m.at.LeftOut, m.at.Written = m.at.LeftOut.Plus(written.Meta.LeftOut), m.at.Written.Plus(written.Meta.Rows)
+			if written.Noted != nil {
+				m.at.Written = m.at.Written.Plus(m.given())
+			}
+			m.note(notes)
+			return nil
+		}
+	}
+	return m.placed(err, b)
+}
+
+// input is the write of a batch, with its rows in shape.
+func (m *move) input(ctx context.Context, rows []any) (in interpreter.ToolInput, notes []string, err error) {
+	in = m.to
+	in.Args = &expression.Value{Data: rows}
+	if in.Shape = m.in.Shape; in.Shape == nil || len(rows) == 0 {
+		in.Shape = nil
+		return in, nil, nil
+	}
+	shaped, err := m.tool.options.Reshape(ctx, in)
+	if err != nil {
+		if !tool.IsContextError(err) {
+			err = &tool.Error{Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true, Message: "to: " + err.Error()}
+		}
+		return in, nil, err
+	}
+	return in.InShape(shaped), shaped.Notes, nil
+}
+
+// enter makes a write and the entry of the place behind it, in one transaction.
+func (m *move) enter(ctx context.Context, in interpreter.ToolInput, next place) (interpreter.ToolResult, error) {
+	continuation, err := json.Marshal(next)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	in.OperationKey = fmt.Sprintf("%s:%d", m.in.OperationKey, next.Entry)
+	in.Fingerprint = expression.Hash([]any{next.Source, int(m.at.Rows), int(next.Rows)})
+	in.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey, Written: next.Entry, Continuation: continuation}
+	in.Page = next.Entry
+	written, err := m.table.Write(ctx, in)
+	switch {
+	case err != nil:
+		return written, err
+	case written.Unnotable:
+		return written, &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNoLedger, Final: true,
+			Message: fmt.Sprintf("step %q: the user of the connection may not write to the tables reprise_writes and reprise_notes, "+
+				"which record how far a transfer is; grant it INSERT, SELECT and DELETE on them, or CREATE on the schema", m.in.Step),
+		}
+	case written.Noted != nil && !bytes.Equal(written.Noted, continuation):
+		return written, &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: typeOvertaken,
+			Message: "another attempt of this transfer has written meanwhile; nothing was written",
+		}
+	}
+	m.at = next
+	tool.Progressed(ctx, m.at.Rows)
+	return written, nil
+}
+
+// staging is a write whose rows are published at the end, if they are.
+func (m *move) staging(in interpreter.ToolInput, do interpreter.StagingStep) interpreter.ToolInput {
+	if m.staged {
+		const length = 20 // 80 bits, in hexadecimal
+		in.Staging = &interpreter.Staging{ID: expression.Digest("transfer", m.in.OperationKey)[:length], Round: m.at.Round, Do: do}
+	}
+	return in
+}
+
+// publish puts the rows in place that were staged.
+func (m *move) publish(ctx context.Context) error {
+	next := m.at
+	next.Entry, next.Given, next.Done = m.at.Entry+1, 0, true
+	written, err := m.enter(ctx, m.staging(m.to, interpreter.StagingPublish), next)
+	m.at.Written = m.at.Written.Plus(written.Meta.Rows)
+	return err
+}
+
+// mostNotes bounds what is kept of what expressions over rows have to say.
+const mostNotes = 20
+
+// note keeps notes, each once.
+func (m *move) note(notes []string) {
+	for _, note := range notes {
+		if len(m.notes) < mostNotes {
+			m.notes = lists.Add(m.notes, note)
+		}
+	}
+}
+
+// placed is the error of a batch, with its place in the source.
+func (m *move) placed(err error, b batch) error {
+	failure, own := errors.AsType[*tool.Error](err)
+	if !own || len(b.rows) == 0 || failure.Kind == interpreter.KindConnection {
+		return err
+	}
+	where := fmt.Sprintf("rows %d to %d", m.at.Rows+1, m.at.Rows+int64(len(b.rows)))
+	refused, one := errors.AsType[*sqltool.RefusedRowError](err)
+	switch one = one && refused.Row <= len(b.lines); {
+	case one && b.lines[refused.Row-1] > 0:
+		where = fmt.Sprintf("row %d (line %d)", m.at.Rows+int64(refused.Row), b.lines[refused.Row-1])
+	case b.lines[0] > 0:
+		where += fmt.Sprintf(" (lines %d to %d)", b.lines[0], b.lines[len(b.lines)-1])
+	}
+	told := *failure
+	told.Message = fmt.Sprintf("%s of %s: %s", where, m.source.What, failure.Error())
+	return &told
+}
+
+// result is what the transfer has moved, attempts before included.
+func (m *move) result() interpreter.ToolResult {
+	rejected, read := 0, &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: m.at.Rows}}
+	if m.at.LeftOut != nil {
+		rejected = m.at.LeftOut.RejectedRows
+	}
+	return interpreter.ToolResult{
+		Data: expression.Of(map[string]any{"rows": int(m.at.Rows), "bytes": int(m.at.Bytes), "batches": m.at.Batches, "rejected": rejected}),
+		Meta: interpreter.ToolMeta{Rows: read.Plus(m.at.Written), LeftOut: m.at.LeftOut, Notes: m.notes},
+	}
+}

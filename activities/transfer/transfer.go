@@ -1,0 +1,168 @@
+// Package transfer is the tool that moves rows from a source to a table, a batch at a time.
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"reprise/activities/format"
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Tool moves rows. It knows sources and tables through the tools that it is given.
+type Tool struct {
+	res     tool.Resources
+	options Options
+}
+
+// Options are the tools that read and write.
+type Options struct {
+	// Land fetches the body of an answer into a file: http.
+	Land func(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error)
+	// Open opens a file: file.
+	Open func(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error)
+	// Databases are the tools that write to tables, by their names.
+	Databases map[string]tool.Ledger
+	// Reshape brings the rows of a batch into shape.
+	Reshape func(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error)
+}
+
+var (
+	_ tool.Tool     = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+	_ tool.Shaper   = (*Tool)(nil)
+)
+
+// New makes the tool.
+func New(res tool.Resources, options Options) *Tool { return &Tool{res: res, options: options} }
+
+// BeginsItself marks a tool that waits before it acts: those that it calls begin.
+func (*Tool) BeginsItself() {}
+
+// ShapesRows marks a tool that brings its rows into shape itself, a batch at a time.
+func (*Tool) ShapesRows() {}
+
+const (
+	fieldBatch = "batch"
+	// rowsOfBatch is how many rows are written at once where the author does not say.
+	rowsOfBatch = 10_000
+	mostRows    = 1_000_000
+	// bytesOfBatch bounds a batch by about what its rows take in memory.
+	bytesOfBatch = 32 << 20
+)
+
+// Spec describes the tool.
+func (t *Tool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "transfer",
+		Summary: "Moves rows of any number from a file or an HTTP answer to a table, a batch at a time.",
+		Doc: `from names the source: tool http or file, with the fields of that tool. Its rows are
+the lines of CSV and JSON Lines, or the elements of the list that JSON is. to names the
+table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
+args of a sink, which are evaluated for each row. Memory is needed for a batch, not for
+the source; one row may be as large as a response may be. A larger one is an error of
+kind payload_too_large, which also ends what unpacks to more and more.
+
+Each batch is one transaction, which also records in the table reprise_notes how far the
+source has been read, and which source it was. An attempt asks the table where the one
+before it has stopped, and continues there, so every row is written once, whatever
+fails. Rows of batches before an error stay, except with mode replace and
+delete_missing, which publish everything at the end, in one transaction. Errors of a
+row name its line.
+
+An HTTP body is fetched first, to an unnamed file in the worker's directory, and is
+never larger than its disk. If the connection breaks, the rest is requested with Range
+and If-Range, if the response has a strong ETag or a Last-Modified. A worker that is
+lost has its successor fetch the body again.
+
+A source is known by a hash of its bytes. If it is another one when a transfer
+continues, the transfer starts again with modes upsert and replace; with other modes it
+fails with a final error of type source_changed. A file that changes while it is read is
+an error of type source_changed and class retryable.
+
+The result is {rows, bytes, batches, rejected}: the rows and bytes of the source, the
+batches that were written, and the rows that the database rejected, if to has rejected.
+An attempt may take 6 hours, if timeout does not say otherwise.`,
+		Fields: []playbook.Field{
+			{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file"}, Required: true, Doc: "The source: a map with tool and its fields."},
+			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite"}, Required: true, Doc: "The table: a map with tool and the fields of its table mode, as in a sink."},
+			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "How many rows are written in one transaction, at most."},
+		},
+		Secrets: []string{playbook.FieldFrom},
+		Example: `step: load
+tool: transfer
+from: {tool: http, url: "{{ workload.export }}/orders.csv.gz", format: csv}
+to: {tool: postgres, auth: warehouse, table: orders, mode: replace}
+retry:
+  - when: error.class == 'retryable'
+    then: {max_attempts: 5, initial_delay: 10s}
+`,
+	}
+}
+
+// Run makes one attempt: it moves what is left to move.
+func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	if tool.IsReadOnly(ctx) {
+		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
+	}
+	m, err := t.move(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	return m.run(ctx)
+}
+
+// move reads what an attempt is to do.
+func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
+	from, err := in.Nested(playbook.FieldFrom)
+	if err != nil {
+		return nil, tool.ConfigErrorf("%w", err)
+	}
+	to, err := in.Nested(playbook.FieldTo)
+	if err != nil {
+		return nil, tool.ConfigErrorf("%w", err)
+	}
+	m := &move{tool: t, in: in, from: from, to: to, rows: rowsOfBatch}
+	if m.table = t.options.Databases[to.Tool]; m.table == nil {
+		return nil, tool.ConfigErrorf("step %q: tool of to is %q; it must be postgres or sqlite", in.Step, to.Tool)
+	}
+	if from.Tool != "http" && from.Tool != "file" {
+		return nil, tool.ConfigErrorf("step %q: tool of from is %q; it must be http or file", in.Step, from.Tool)
+	}
+	if m.options, err = format.Of(from); err != nil {
+		return nil, err
+	}
+	if batch := in.Fields[fieldBatch].Data; batch != nil {
+		rows, isNumber := batch.(int)
+		if !isNumber || rows < 1 || rows > mostRows {
+			return nil, tool.ConfigErrorf("step %q: batch is %s; it must be a whole number from 1 to %d", in.Step, expression.Text(batch), mostRows)
+		}
+		m.rows = rows
+	}
+	return m, m.readMode()
+}
+
+// readMode reads how rows meet those of the table.
+func (m *move) readMode() error {
+	if table, err := tool.TextField(m.to, "table"); err != nil || strings.TrimSpace(table) == "" {
+		return tool.ConfigErrorf("step %q: to needs table, the name of the table that the rows are written to", m.in.Step)
+	}
+	if m.to.Fields[playbook.StatementField].Data != nil {
+		return tool.ConfigErrorf("step %q: to writes rows to a table, and a statement has none; remove it", m.in.Step)
+	}
+	mode, err := tool.TextField(m.to, playbook.FieldMode)
+	if err != nil {
+		return err
+	}
+	deletes, err := tool.BoolField(m.to, playbook.FieldDeleteMissing, false)
+	replaces := strings.EqualFold(strings.TrimSpace(mode), playbook.ModeReplace)
+	m.repeatable = replaces || strings.EqualFold(strings.TrimSpace(mode), sqltool.ModeUpsert)
+	m.staged = replaces || deletes
+	return err
+}
