@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 )
 
@@ -66,7 +67,7 @@ output: "{{ load }}"
 	}
 	for range kills {
 		before := count()
-		require.Eventually(t, func() bool { return count() > before }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return count() > before }, testenv.Within(time.Minute), 5*time.Millisecond)
 		if count() == rows {
 			break
 		}
