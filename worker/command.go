@@ -193,20 +193,11 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	if err != nil {
 		return exitcode.Usage, err
 	}
-	resources, err := opts.resources()
+	resources, server, err := opts.surroundings()
 	if err != nil {
 		return exitcode.Usage, err
 	}
 	resources.Logger, resources.Secrets = logger, secret
-	server, err := opts.address()
-	if err != nil {
-		return exitcode.Usage, err
-	}
-	probes, err := health.Listen(ctx, opts.health, logger)
-	if err != nil {
-		return exitcode.Usage, err
-	}
-	defer probes.Close()
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
 	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
@@ -217,6 +208,11 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	if resources.Payloads, err = host.Payloads(store, os.LookupEnv); err != nil {
 		return exitcode.Usage, err
 	}
+	probes, err := opts.listenForProbes(ctx, store, logger)
+	if err != nil {
+		return exitcode.Usage, err
+	}
+	defer probes.Close()
 	watched, err := telemetry.New(ctx, telemetry.Options{
 		Service: "reprise-worker", Version: version(), MetricsAddress: opts.telemetry.address,
 		TraceHeaders: opts.telemetry.headers, Logger: logger, Secrets: secret,
@@ -235,7 +231,6 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	}
 	defer c.Close()
 	probes.Needs("the Temporal server does not respond", health.Temporal(c))
-	probes.Needs("the payload store does not respond", &health.Dependency{Do: store.Ready})
 	resources.Telemetry = watched.Activities()
 	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
@@ -248,6 +243,13 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 			metrics: watched.URL(), health: probes.URL(),
 		})
 	})
+}
+
+// listenForProbes answers probes, where the options say at which address.
+func (o *options) listenForProbes(ctx context.Context, store *payload.Store, logger *slog.Logger) (*health.Server, error) {
+	probes, err := health.Listen(ctx, o.health, logger)
+	probes.Needs("the payload store does not respond", &health.Dependency{Do: store.Ready})
+	return probes, err
 }
 
 // startInfo is what a worker says of itself once it polls.
@@ -272,6 +274,16 @@ func (o *options) announce(w io.Writer, s startInfo) {
 
 // jsonLog reports whether the worker writes JSON.
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
+
+// surroundings are what tools get, and the server.
+func (o *options) surroundings() (activities.Resources, client.Options, error) {
+	resources, err := o.resources()
+	if err != nil {
+		return resources, client.Options{}, err
+	}
+	server, err := o.address()
+	return resources, server, err
+}
 
 // address is the server, on this machine unless one is named.
 func (o *options) address() (client.Options, error) {

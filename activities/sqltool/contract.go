@@ -259,8 +259,8 @@ func (w *TableWrite) checkNames(d *Dialect) error {
 			return tool.Errorf("table %q cannot be used: %s", w.Shown, problem)
 		}
 	}
-	if w.rejection.table != nil {
-		return w.rejection.table.checkNames(d)
+	if w.table != nil {
+		return w.table.checkNames(d)
 	}
 	return nil
 }

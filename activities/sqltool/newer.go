@@ -66,7 +66,7 @@ func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrit
 // are none where the table lacks one of them.
 func (s *stage) newerKey(target *TargetTable) (key []InspectedColumn) {
 	names := s.write.Key
-	if where := s.write.staging.where; len(names) == 0 && where != nil {
+	if where := s.write.where; len(names) == 0 && where != nil {
 		names = []string{where.column}
 	}
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (s *stage) beginReading(ctx context.Context) error {
 	}
 	var (
 		d          = s.tx.Dialect()
-		newer      = s.write.newerOf(d, s.write.staging.ID, schema...)
+		newer      = s.write.newerOf(d, s.write.ID, schema...)
 		key        = s.newerKey(target)
 		columns    = lists.Map(key, func(c InspectedColumn) string { return quoteName(c.Name) + " " + c.Type })
 		withOthers = slices.Concat(columns, []string{goneColumn + " boolean", noteColumn + " text", givenColumn + " bigint"})
@@ -124,7 +124,7 @@ func (s *stage) beginReading(ctx context.Context) error {
 		return err
 	}
 	s.newer = newer
-	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET newer = $2 WHERE id = $1", s.write.staging.ID, newer.QuotedTable())
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET newer = $2 WHERE id = $1", s.write.ID, newer.QuotedTable())
 	return err
 }
 
@@ -177,7 +177,7 @@ func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWri
 		return nil, err
 	}
 	for _, reader := range readers {
-		if name := reader[len(reader)-1]; w.Staged() && strings.HasSuffix(name, "_"+w.staging.ID) {
+		if name := reader[len(reader)-1]; w.Staged() && strings.HasSuffix(name, "_"+w.ID) {
 			continue
 		}
 		found = append(found, &TableWrite{TableName: TableName{reader, w.Shown}, mode: modeOf(modeInsert)})
@@ -329,8 +329,8 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	if err := s.tx.Query(ctx, "SELECT "+noteColumn+" FROM "+table+" WHERE "+noteColumn+" IS NOT NULL LIMIT 1", nil, read); err != nil {
 		return err
 	}
-	if note == "" && len(s.write.Key) == 0 && s.write.staging.where != nil { // the rows have no key, and the column of bounds is kept
-		condition, err := s.within(ctx, s.write.staging.where, there, newerName+".", true)
+	if note == "" && len(s.write.Key) == 0 && s.write.where != nil { // the rows have no key, and the column of bounds is kept
+		condition, err := s.within(ctx, s.write.where, there, newerName+".", true)
 		if err != nil {
 			return err
 		}
@@ -381,7 +381,7 @@ func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 
 // meets reports whether another call or loop may replace rows that this one does.
 func (s *stage) meets(ctx context.Context, id string, there []Column) (bool, error) {
-	own, text := s.write.staging.where, ""
+	own, text := s.write.where, ""
 	err := s.tx.Query(ctx, "SELECT replaces FROM "+StagingTable+" WHERE id = $1", []any{id}, func(scan func(...any) error) error { return scan(&text) })
 	if err != nil || own == nil || text == "" {
 		return true, err

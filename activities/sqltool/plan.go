@@ -24,9 +24,9 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 		return plan, err
 	}
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
-	plan.ReplaceWhere, plan.MaxDelete = w.staging.plan()
-	if w.rejection.table != nil {
-		plan.Rejected = w.rejection.table.Shown
+	plan.ReplaceWhere, plan.MaxDelete = w.plan()
+	if w.table != nil {
+		plan.Rejected = w.table.Shown
 	}
 	if err := w.checkNames(tx.Dialect()); err != nil {
 		return plan, err
@@ -43,7 +43,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	if plan.Exists && w.Staged() {
 		inspected := *w
 		if w.contract.columns == evolve {
-			inspected.staging.where = nil // rows may have its column
+			inspected.where = nil // rows may have its column
 		}
 		if _, err := (&stage{tx: tx, write: &inspected}).inspect(ctx); err != nil {
 			return plan, err

@@ -31,7 +31,7 @@ func (s *stage) publish(ctx context.Context) (written WriteResult, err error) {
 	if err != nil {
 		return written, err
 	}
-	if rows == 0 && !s.write.staging.allowEmpty {
+	if rows == 0 && !s.write.allowEmpty {
 		none := "no row was read"
 		if s.write.replace { // for delete_missing, what is left out counts as read
 			none = "no row was read, or all of them were rejected or discarded,"
@@ -53,7 +53,7 @@ func (s *stage) publish(ctx context.Context) (written WriteResult, err error) {
 
 // count gives how many rows were staged, and the columns that they had. They have to be there.
 func (s *stage) count(ctx context.Context) (rows int64, columns []string, err error) {
-	err = s.tx.Query(ctx, "SELECT staged, columns FROM "+StagedTable+" WHERE id = $1 ORDER BY part", []any{s.write.staging.ID}, func(scan func(...any) error) error {
+	err = s.tx.Query(ctx, "SELECT staged, columns FROM "+StagedTable+" WHERE id = $1 ORDER BY part", []any{s.write.ID}, func(scan func(...any) error) error {
 		var (
 			staged int64
 			text   string
@@ -113,7 +113,7 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 	if err := s.checkNewer(ctx, there); err != nil {
 		return written, err
 	}
-	within, err := s.within(ctx, s.write.staging.where, there, thereName+".", true)
+	within, err := s.within(ctx, s.write.where, there, thereName+".", true)
 	if err != nil {
 		return written, err
 	}
@@ -131,12 +131,12 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 func (p *difference) change(ctx context.Context, rows int64) (written WriteResult, err error) {
 	s, within := p.stage, p.within
 	switch {
-	case rows == 0 && s.write.staging.deleteMissing:
+	case rows == 0 && s.write.deleteMissing:
 		return written, s.missing(ctx, &written, within)
 	case rows == 0:
 		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
 		return written, err
-	case s.write.staging.deleteMissing:
+	case s.write.deleteMissing:
 		return written, s.missing(ctx, &written, within+" AND "+p.isGone())
 	case len(s.write.Key) == 0:
 		return p.all(ctx)
@@ -151,7 +151,7 @@ func (s *stage) missing(ctx context.Context, written *WriteResult, isGone string
 	if err != nil {
 		return err
 	}
-	if most := s.write.staging.maxDelete; float64(gone) > most*float64(*s.before) {
+	if most := s.write.maxDelete; float64(gone) > most*float64(*s.before) {
 		return stagingError(typeMaxDelete, "%d of the %d rows of table %q%s were not read, more than max_delete allows (%v), so nothing was deleted",
 			gone, *s.before, s.write.Shown, s.ofBounds(), most)
 	}
@@ -161,7 +161,7 @@ func (s *stage) missing(ctx context.Context, written *WriteResult, isGone string
 
 // ofBounds says of rows that they are those within bounds, "" where all are.
 func (s *stage) ofBounds() string {
-	if s.write.staging.where == nil {
+	if s.write.where == nil {
 		return ""
 	}
 	return " of those of replace_where"
@@ -169,7 +169,7 @@ func (s *stage) ofBounds() string {
 
 // end drops the table beside, and keeps that its rows are published.
 func (s *stage) end(ctx context.Context, written WriteResult) error {
-	id := s.write.staging.ID
+	id := s.write.ID
 	for _, own := range []*TableWrite{s.beside, s.newer} {
 		if own == nil {
 			continue

@@ -95,10 +95,10 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 // inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
 // that are not refused without it.
 func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (int64, error), fit *TableWrite, err error) {
-	if w.rejection.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
+	if w.table == nil && !w.lenient && !w.finding && w.where == nil {
 		return tx.Insert, w, nil
 	}
-	if w.rejection.table != nil {
+	if w.table != nil {
 		if err := tx.Immediate(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -150,7 +150,7 @@ func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, e
 	switch {
 	case err == nil:
 		return written, nil
-	case refusal == nil, w.rejection.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
+	case refusal == nil, w.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
 		return 0, err
 	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
 		return 0, &RefusedRowError{w.Number(0), err}
@@ -202,7 +202,7 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	if err != nil {
 		return err
 	}
-	in, table := w.rejection.in, w.rejection.table.QuotedTable()
+	in, table := w.in, w.table.QuotedTable()
 	var index any
 	if in.Index != nil {
 		index = indexOf(in)
@@ -215,13 +215,13 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 	r.write.leftOut.RejectedRows++
 	r.write.refused = append(r.write.refused, w.Number(0))
-	if r.inTable += added; r.inTable <= int64(w.rejection.max) {
+	if r.inTable += added; r.inTable <= int64(w.max) {
 		return nil
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
 		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; row %d: %s",
-			w.rejection.max, w.Number(0), why.Reason),
+			w.max, w.Number(0), why.Reason),
 	}
 }
 
@@ -231,7 +231,7 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 		return nil
 	}
 	r.made = true
-	table := w.rejection.table
+	table := w.table
 	columns, err := r.tx.Columns(ctx, table)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table
 		return err
 	}
-	in := w.rejection.in
+	in := w.in
 	return r.tx.Query(ctx, "SELECT count(*) FROM "+table.QuotedTable()+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
 		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&r.inTable) })
 }

@@ -282,7 +282,7 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResu
 		return written, settled, err
 	}
 	s := &stage{tx: tx, write: w}
-	switch w.staging.Do {
+	switch w.Do {
 	case interpreter.StagingBegin:
 		return WriteResult{}, w, s.begin(ctx)
 	case interpreter.StagingPublish:
@@ -292,7 +292,7 @@ func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResu
 	if err := s.enter(ctx, false); err != nil {
 		return WriteResult{}, w, err
 	}
-	if w.staging.Do == interpreter.StagingSettle {
+	if w.Do == interpreter.StagingSettle {
 		return WriteResult{}, w, s.leave(ctx, 0, nil)
 	}
 	if w.replace {
@@ -344,7 +344,7 @@ func stagingError(kind, format string, args ...any) error {
 // open finds the call or loop, or makes it known, and keeps it as it is until the transaction
 // ends. alone keeps everybody else from it.
 func (s *stage) open(ctx context.Context, alone bool) error {
-	d, id := s.tx.Dialect(), s.write.staging.ID
+	d, id := s.tx.Dialect(), s.write.ID
 	lock := d.ShareRow
 	if alone {
 		lock = d.LockRow
@@ -368,7 +368,7 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 	}
 	if !known {
 		n, err := s.tx.Exec(ctx, "INSERT INTO "+StagingTable+" (id, target, replaces, started_at) VALUES ($1, $2, $3, "+d.Now+") ON CONFLICT DO NOTHING",
-			id, s.write.QuotedTable(), s.write.staging.where.text())
+			id, s.write.QuotedTable(), s.write.where.text())
 		if err != nil {
 			return err
 		}
@@ -384,9 +384,9 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 	case dropped:
 		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, because none was added for more than an hour "+
 			"while another run wrote to the table. Run it again", s.write.Shown)
-	case replaces != s.write.staging.where.text():
+	case replaces != s.write.where.text():
 		return tool.Errorf("replace_where of table %q differs from another write of the same call or loop (%s, and %s now): "+
-			"it must not depend on the element", s.write.Shown, replaces, s.write.staging.where.text())
+			"it must not depend on the element", s.write.Shown, replaces, s.write.where.text())
 	}
 	return s.name(beside, newer)
 }
@@ -398,7 +398,7 @@ func (s *stage) name(beside, newer *string) error {
 		if err != nil {
 			return err
 		}
-		s.newer = s.write.newerOf(s.tx.Dialect(), s.write.staging.ID, parts[:len(parts)-1]...)
+		s.newer = s.write.newerOf(s.tx.Dialect(), s.write.ID, parts[:len(parts)-1]...)
 	}
 	if beside == nil {
 		return nil
@@ -411,7 +411,7 @@ func (s *stage) name(beside, newer *string) error {
 // besideIn is a write to the table with the rows.
 func (w *TableWrite) besideIn(schema ...string) *TableWrite {
 	beside := *w
-	beside.Table = append(slices.Clone(schema), stagingPrefix+w.staging.ID)
+	beside.Table = append(slices.Clone(schema), stagingPrefix+w.ID)
 	beside.mode = modeOf(modeInsert)
 	return &beside
 }
@@ -439,16 +439,16 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 	)
 	err := s.tx.Query(ctx, "INSERT INTO "+StagedTable+" (id, part, round, written_at) VALUES ($1, $2, $3, "+s.tx.Dialect().Now+
 		") ON CONFLICT (id, part) DO UPDATE SET written_at = excluded.written_at RETURNING round, staged, columns",
-		[]any{w.staging.ID, w.staging.part(), int64(w.staging.Round)}, func(scan func(...any) error) error {
+		[]any{w.ID, w.staging.part(), int64(w.Round)}, func(scan func(...any) error) error {
 			return scan(&round, &s.staged, &columns)
 		})
 	if err != nil {
 		return err
 	}
-	if round > int64(w.staging.Round) {
+	if round > int64(w.Round) {
 		return s.overtaken("its call has started again")
 	}
-	if round < int64(w.staging.Round) {
+	if round < int64(w.Round) {
 		return s.forget(ctx)
 	}
 	return json.Unmarshal([]byte(columns), &s.columns)
@@ -457,7 +457,7 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 // countBefore keeps how many rows the table has before the call or loop writes any, which delete_missing
 // needs: of a table that gets other keys all rows go, however many new ones it has by then.
 func (s *stage) countBefore(ctx context.Context) error {
-	if !s.write.staging.deleteMissing || s.before != nil {
+	if !s.write.deleteMissing || s.before != nil {
 		return nil
 	}
 	s.before = new(int64)
@@ -465,14 +465,14 @@ func (s *stage) countBefore(ctx context.Context) error {
 	if len(columns) == 0 || err != nil {
 		return err
 	}
-	within, err := s.within(ctx, s.write.staging.where, columns, thereName+".", true)
+	within, err := s.within(ctx, s.write.where, columns, thereName+".", true)
 	if err != nil {
 		return err
 	}
 	if *s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), within); err != nil {
 		return err
 	}
-	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.staging.ID, *s.before)
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.ID, *s.before)
 	return err
 }
 
@@ -485,7 +485,7 @@ func (s *stage) forget(ctx context.Context) error {
 	w := s.write
 	if s.staged > 0 && s.beside != nil {
 		if _, err := s.tx.Exec(ctx, "DELETE FROM "+s.beside.QuotedTable()+" WHERE "+partColumn+" = $1 AND "+roundColumn+" < $2",
-			w.staging.part(), int64(w.staging.Round)); err != nil {
+			w.staging.part(), int64(w.Round)); err != nil {
 			return err
 		}
 	}
@@ -505,7 +505,7 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 	}
 	w := s.write
 	_, err = s.tx.Exec(ctx, "UPDATE "+StagedTable+" SET round = $3, staged = $4, columns = $5 WHERE id = $1 AND part = $2",
-		w.staging.ID, w.staging.part(), int64(w.staging.Round), s.staged+rows, string(text))
+		w.ID, w.staging.part(), int64(w.Round), s.staged+rows, string(text))
 	return err
 }
 
@@ -515,7 +515,7 @@ func (w *TableWrite) Doing() string {
 		const shown = 300
 		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing.Statement, shown))
 	}
-	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
+	if w.Staged() && w.Do == interpreter.StagingPublish {
 		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
 	}
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
@@ -523,7 +523,7 @@ func (w *TableWrite) Doing() string {
 
 // InWordsOfTarget has the name of the table in a message in which the one beside it is.
 func (w *TableWrite) InWordsOfTarget(message string) string {
-	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
+	return strings.ReplaceAll(message, stagingPrefix+w.ID, w.Table[len(w.Table)-1])
 }
 
 // rows writes the rows of the write beside their table.
@@ -559,7 +559,7 @@ func (w *TableWrite) number(rows []map[string]any) {
 	w.Rows = make([]map[string]any, len(rows))
 	for i, row := range rows {
 		w.Rows[i] = maps.Clone(row)
-		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.part()), w.staging.Round
+		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.part()), w.Round
 	}
 }
 
@@ -613,7 +613,7 @@ func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 
 // keyColumns are what is kept beside the table of rows that were read: their keys, and what says whether they are within bounds.
 func (s *stage) keyColumns() []string {
-	if where := s.write.staging.where; where != nil {
+	if where := s.write.where; where != nil {
 		return appendNew(s.write.Key, where.column)
 	}
 	return s.write.Key
@@ -621,7 +621,7 @@ func (s *stage) keyColumns() []string {
 
 // holdInstants refuses rows outside of bounds that are times, of a column whose times are texts.
 func (s *stage) holdInstants(w *TableWrite, columns []Column) error {
-	where := s.write.staging.where
+	where := s.write.where
 	if where == nil || !s.tx.Dialect().comparesInstants(columnNamed(columns, where.column)) {
 		return nil
 	}
@@ -655,7 +655,7 @@ func (s *stage) prepare(ctx context.Context, settled *TableWrite) error {
 // ones that were widened.
 func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
 	there, err := s.tx.Columns(ctx, s.beside)
-	if err != nil || len(there) == 0 || s.write.staging.deleteMissing {
+	if err != nil || len(there) == 0 || s.write.deleteMissing {
 		return there, err
 	}
 	changes, err := s.changesBeside(ctx, target, there)
@@ -719,7 +719,7 @@ func (s *stage) make(ctx context.Context, columns []Column) error {
 		schema = []string{target.Schema}
 	}
 	beside := w.besideIn(schema...)
-	n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET beside = $2 WHERE id = $1 AND beside IS NULL", w.staging.ID, beside.QuotedTable())
+	n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET beside = $2 WHERE id = $1 AND beside IS NULL", w.ID, beside.QuotedTable())
 	if err != nil {
 		return err
 	}
@@ -743,7 +743,7 @@ func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
 		return nil, err
 	}
 	word := "mode replace"
-	if w.staging.deleteMissing {
+	if w.deleteMissing {
 		word = "delete_missing"
 	}
 	if target.Refused != "" {
@@ -753,7 +753,7 @@ func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
 		return nil, tool.Errorf("foreign keys of %s point at table %q, so its rows cannot all be deleted; add key, so that only differences are written",
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
-	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
+	if where := w.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
 		columns := lists.Map(target.Columns, func(c InspectedColumn) Column { return Column{Name: c.Name, Type: c.Type} })
 		return nil, w.lacksColumn(columns, where.column, "replace_where: ")
 	}
@@ -772,7 +772,7 @@ func (s *stage) create(ctx context.Context, target *TargetTable, there []Column)
 		d       = s.tx.Dialect()
 	)
 	for _, column := range target.Columns {
-		if w.staging.deleteMissing && !slices.Contains(s.keyColumns(), column.Name) {
+		if w.deleteMissing && !slices.Contains(s.keyColumns(), column.Name) {
 			continue
 		}
 		definition := quoteName(column.Name) + " " + column.Type
@@ -786,8 +786,8 @@ func (s *stage) create(ctx context.Context, target *TargetTable, there []Column)
 	if w.replace {
 		columns, options = append(columns, target.Checks...), target.Options
 	}
-	if w.staging.where != nil {
-		within, err := s.within(ctx, w.staging.where, there, "", false) // times that are texts are compared before they are written
+	if w.where != nil {
+		within, err := s.within(ctx, w.where, there, "", false) // times that are texts are compared before they are written
 		if err != nil {
 			return "", err
 		}
@@ -839,7 +839,7 @@ var limitWords = map[string]string{" = ": " that are ", " >= ": " from ", " < ":
 
 // outside is the error of a row that is not among those that are replaced.
 func (w *TableWrite) outside(row int) error {
-	where := w.staging.where
+	where := w.where
 	limits := ""
 	for _, one := range where.limits() {
 		limits += limitWords[one.operator] + expression.Text(one.value)
@@ -867,7 +867,7 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 	left := "dropped_at IS NULL AND published_at IS NULL AND (target = $2 AND (" + idle(idleBesideOther) + " AND " + begun + " OR " + idle(idleUnwritten) + ") OR " + idle(idleForever) + ")"
 	var found []leftOver
 	err := s.tx.Query(ctx, "SELECT id, beside, newer FROM "+StagingTable+" WHERE id <> $1 AND "+left+d.LockFree,
-		[]any{s.write.staging.ID, s.write.QuotedTable()}, func(scan func(...any) error) error {
+		[]any{s.write.ID, s.write.QuotedTable()}, func(scan func(...any) error) error {
 			var one leftOver
 			err := scan(&one.id, &one.beside, &one.newer)
 			found = append(found, one)

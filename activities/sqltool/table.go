@@ -236,12 +236,12 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return nil, err
 	}
 	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.rejection.read} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.read} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
 	}
-	if w.Staged() && w.staging.Do != "" {
+	if w.Staged() && w.Do != "" {
 		return w, w.planState(in)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
@@ -367,13 +367,13 @@ func Affected(rows int64) WriteResult { return WriteResult{affected: rows} }
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
-	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.rejection.table == nil && !w.lenient && w.staging.where == nil
+	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.table == nil && !w.lenient && w.where == nil
 }
 
 // Result is the result of a write.
 func (w *TableWrite) Result(written WriteResult) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
-	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
+	if w.hardDelete != "" || w.Staged() && w.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
 	return withFigures(w, result, written)
@@ -387,7 +387,7 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 // withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
-	if w.rejection.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
+	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
 	}
@@ -398,7 +398,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResu
 func figuresOf(w *TableWrite, written WriteResult) *interpreter.Rows {
 	table := w.target
 	table.Rejected, table.Discarded = int64(w.leftOut.RejectedRows), int64(w.leftOut.DiscardedRows)
-	if stages := written.beside || w.Staged() && w.replace; !stages || w.staging.Do == interpreter.StagingPublish {
+	if stages := written.beside || w.Staged() && w.replace; !stages || w.Do == interpreter.StagingPublish {
 		table.Written, table.Deleted, table.Inserted, table.Updated = written.affected, written.deleted, written.inserted, written.updated
 		if !w.upsert && !w.replace {
 			table.Inserted = written.affected

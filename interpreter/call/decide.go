@@ -127,7 +127,8 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.read(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
-	failure, err := c.config.answerFailure(d, scope, answer)
+	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.Where(), d.Policy, c.config.from(d.Policy))
+	failure, err := c.config.answerFailure(d, scope, answer, message)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
 		return

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func (c *Call) reword(failure *interpreter.ErrorObject, d decided) error {
 	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
 		return nil
 	}
-	own, err := c.config.answerFailure(d, c.read().policyScope(), interpreter.Outcome{})
+	own, err := c.config.answerFailure(d, c.read().policyScope(), interpreter.Outcome{}, failure.Message)
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,9 @@ func (c *Call) reword(failure *interpreter.ErrorObject, d decided) error {
 	return nil
 }
 
-// answerFailure is the failure that a policy makes of an answer, in the scope of its then.
-func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome) (*interpreter.ErrorObject, error) {
+// answerFailure is the failure that a policy makes of an answer, in the scope of its then. Its message is message where the policy has
+// none.
+func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome, message string) (*interpreter.ErrorObject, error) {
 	then := c.Policies.Then(d.Policy)
 	texts := map[*playbook.Node]string{}
 	for _, node := range []*playbook.Node{then.Fail, then.Type} {
@@ -91,9 +93,7 @@ func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer inter
 	if then.Class != "" {
 		failure.Class = interpreter.Class(then.Class)
 	}
-	if failure.Message == "" {
-		failure.Message = fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.Where(), d.Policy, c.from(d.Policy))
-	}
+	failure.Message = cmp.Or(failure.Message, message)
 	if then.RetryAfter == nil {
 		return failure, nil
 	}

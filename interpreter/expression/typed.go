@@ -26,7 +26,7 @@ type MixedComparison struct {
 	Type     Type   // of Other
 }
 
-// MixedComparison returns the comparisons of a text with a number, where one side is written out and
+// Mixed returns the comparisons of a text with a number, where one side is written out and
 // the type of the other is known: of a function, or of a name, which is asked of typeOf by its
 // constant path.
 func (p *Program) Mixed(typeOf func(root string, path []any) Type) []MixedComparison {

@@ -99,7 +99,7 @@ func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	info, err := root.Stat(source.Path)
 	return info, fileError(err)
 }
@@ -159,7 +159,7 @@ func (s *Sources) file(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if err != nil {
 		return "", fileError(err)

@@ -47,7 +47,7 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// ChildWait is what a parent run has paused of what another one depends on: all, or the step
+// Held is what a parent run has paused of what another one depends on: all, or the step
 // that has started it.
 func Held(parent runs.ChildWait) interpreter.Control {
 	control := *parent.Control

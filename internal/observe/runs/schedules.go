@@ -215,7 +215,7 @@ func (s Schedules) CountTimes(ctx context.Context, of *Schedule, from, to time.T
 	return count, false, nil
 }
 
-// StartedRun are the last runs of a schedule as they are now, the latest first, at most so
+// Started are the last runs of a schedule as they are now, the latest first, at most so
 // many. The server remembers ten.
 func (s Schedules) Started(ctx context.Context, of *Schedule, most int) ([]StartedRun, error) {
 	recent := slices.Clone(of.Described.Info.RecentActions)

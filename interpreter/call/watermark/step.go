@@ -112,7 +112,7 @@ func (s *StatefulStep) initial(now time.Time) (incremental.Cursor, error) {
 	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
 }
 
-// ClaimedState is the state that a claim has given. The error is that of the initial value.
+// Claimed is the state that a claim has given. The error is that of the initial value.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
 	initial, err := s.initial(now)
