@@ -45,7 +45,7 @@ func TestReserveHeap(t *testing.T) {
 		allocating(t, how == "reserved")
 		return
 	}
-	collections := func(how string) int {
+	nextCollection := func(how string) int {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReserveHeap$")
 		for _, entry := range os.Environ() {
 			if !strings.HasPrefix(entry, "GOGC=") && !strings.HasPrefix(entry, "GOMEMLIMIT=") {
@@ -60,12 +60,11 @@ func TestReserveHeap(t *testing.T) {
 		require.NoError(t, err, "%s", output)
 		return n
 	}
-	require.Less(t, collections("reserved"), collections("as Go does"))
+	require.Greater(t, nextCollection("reserved"), 2*nextCollection("as Go does"))
 }
 
-var garbage []byte
-
-// allocating prints how often garbage is collected.
+// allocating prints at which size of the heap garbage is collected next: how often it is collected depends on what else the machine
+// does.
 func allocating(t *testing.T, reserves bool) {
 	t.Helper()
 	debug.SetGCPercent(100)
@@ -76,13 +75,9 @@ func allocating(t *testing.T, reserves bool) {
 		require.InDelta(t, taken, resident(t), 8<<20)
 	}
 	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range 20_000 {
-		garbage = make([]byte, 20<<10)
-	}
-	runtime.ReadMemStats(&after)
-	fmt.Println(after.NumGC - before.NumGC)
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	fmt.Println(memory.NextGC)
 }
 
 // resident is the memory of this process, in bytes; always the same where that is not known.
