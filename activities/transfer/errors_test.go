@@ -96,11 +96,9 @@ const endlessLine = "123456789,a name that is forty characters long,2026-01-01T0
 func (e endless) ReadAt(p []byte, at int64) (n int, err error) {
 	head := "id,name,at,amount\n"
 	for n < len(p) && at < e.size {
-		from := head
-		if at >= int64(len(head)) {
+		from := head[min(at, int64(len(head))):]
+		if from == "" {
 			from = endlessLine[(at-int64(len(head)))%int64(len(endlessLine)):]
-		} else {
-			from = head[at:]
 		}
 		copied := copy(p[n:min(len(p), n+int(e.size-at))], from)
 		n, at = n+copied, at+int64(copied)
