@@ -61,7 +61,7 @@ const (
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "transfer",
-		Summary: "Moves rows of any number from a file or an HTTP answer to a table, a batch at a time.",
+		Summary: "Moves rows of any number to a table, a batch at a time.",
 		Doc: `from names the source: tool http or file, with the fields of that tool. Its rows are
 the lines of CSV and JSON Lines, or the elements of the list that JSON is. to names the
 table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
