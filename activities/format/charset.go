@@ -76,7 +76,7 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 	case err != nil || name == nameUTF8:
 		at := invalidUTF8(content)
 		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: nameUTF8, Unknown: unknown(charset, err)}
-	case slices.Contains(asciiNames, strings.ToLower(charset)):
+	case isASCII(charset):
 		at := bytes.IndexFunc(content, func(char rune) bool { return char >= utf8.RuneSelf })
 		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: charset}
 	}
@@ -93,6 +93,8 @@ func unknown(charset string, err error) string {
 
 // asciiNames are names that the Encoding Standard reads as windows-1252. ASCII has no byte beyond it.
 var asciiNames = []string{"ascii", "us-ascii", "ansi_x3.4-1968"}
+
+func isASCII(charset string) bool { return slices.Contains(asciiNames, strings.ToLower(charset)) }
 
 // isUTF8 reports whether content is UTF-8, though a charset with this name is said of it. Text in UTF-16 and in ISO-2022-JP
 // may look like UTF-8 and has bytes that no text in UTF-8 has.

@@ -413,3 +413,24 @@ func TestMediaType(t *testing.T) {
 		require.Equal(t, want, [2]string{mediaType, charset}, written)
 	}
 }
+
+// textSource is a source that lies in memory.
+type textSource struct{ *strings.Reader }
+
+func (textSource) Close() error { return nil }
+
+// TestASCIIHasNoMore: a byte beyond ASCII is an error of what is said to be ASCII, however its name is written, read whole or row by row.
+func TestASCIIHasNoMore(t *testing.T) {
+	t.Parallel()
+	const content = "a\ncaf\xe9\n"
+	for _, charset := range []string{"us-ascii", "US-ASCII", "ASCII"} {
+		_, err := format.Decode(t.Context(), []byte(content), charset)
+		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)")
+		source := format.RowSource{Content: textSource{strings.NewReader(content)}, Size: int64(len(content)), What: "it", Format: format.CSV, Charset: charset}
+		err = nil
+		for _, wrong := range source.Rows(t.Context(), format.Options{}, 1<<20) {
+			err = wrong
+		}
+		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)", charset)
+	}
+}

@@ -101,7 +101,7 @@ func (s *RowSource) text(ctx context.Context, content io.Reader, o Options, most
 	}
 	charset := Charset(cmp.Or(o.Encoding, s.Charset))
 	from, name, err := charsetOf(charset)
-	if err != nil || name == nameUTF8 || slices.Contains(asciiNames, charset) {
+	if err != nil || name == nameUTF8 || isASCII(charset) {
 		return transform.NewReader(buffered, &utf8Validator{unknown: unknown(charset, err), line: 1}), nil
 	}
 	if valid, err := s.isUTF8(ctx, o, name, most); valid || err != nil {
