@@ -193,7 +193,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	if err != nil {
 		return exitcode.Usage, err
 	}
-	resources, server, err := opts.surroundings()
+	resources, server, err := opts.resourcesAndServer()
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -230,7 +230,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 		return exitcode.NoServer, err
 	}
 	defer c.Close()
-	probes.Needs("the Temporal server does not respond", health.Temporal(c))
+	probes.Needs(health.Temporal(c))
 	resources.Telemetry = watched.Activities()
 	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
@@ -248,7 +248,7 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 // listenForProbes answers probes, where the options say at which address.
 func (o *options) listenForProbes(ctx context.Context, store *payload.Store, logger *slog.Logger) (*health.Server, error) {
 	probes, err := health.Listen(ctx, o.health, logger)
-	probes.Needs("the payload store does not respond", &health.Dependency{Do: store.Ready})
+	probes.Needs(&health.Dependency{Reason: "the payload store does not respond", Check: store.Ready})
 	return probes, err
 }
 
@@ -275,8 +275,8 @@ func (o *options) announce(w io.Writer, s startInfo) {
 // jsonLog reports whether the worker writes JSON.
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
-// surroundings are what tools get, and the server.
-func (o *options) surroundings() (activities.Resources, client.Options, error) {
+// resourcesAndServer are what tools get, and the address of the server.
+func (o *options) resourcesAndServer() (activities.Resources, client.Options, error) {
 	resources, err := o.resources()
 	if err != nil {
 		return resources, client.Options{}, err

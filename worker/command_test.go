@@ -140,23 +140,29 @@ workflow:
     sink: {tool: file, path: rows.jsonl}
 `
 
+// startWorker runs a worker, and gives what it prints. stop ends its context, and requires that it ends well.
+func startWorker(t *testing.T, args ...string) (lines *bufio.Reader, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	status := make(chan int, 1)
+	go func() { status <- run(ctx, args, writer, io.Discard) }()
+	return bufio.NewReader(reader), func() {
+		t.Helper()
+		cancel()
+		require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
+	}
+}
+
 // TestWorksUntilItsContextEnds runs a playbook that needs what the flags give:
 // the queue, Python, and the folder of files.
 func TestWorksUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	queue, folder := env.NewTaskQueue(), t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	status := make(chan int, 1)
-	go func() {
-		status <- run(ctx, []string{
-			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
-			"--allow-python", "--directory", folder, "--log-level", "error", "--metrics-address", "127.0.0.1:0",
-			"--log-file", filepath.Join(folder, "worker.jsonl"),
-		}, writer, io.Discard)
-	}()
-	lines := bufio.NewReader(reader)
+	lines, stop := startWorker(t, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
+		"--allow-python", "--directory", folder, "--log-level", "error", "--metrics-address", "127.0.0.1:0",
+		"--log-file", filepath.Join(folder, "worker.jsonl"))
 	require.Contains(t, testenv.Line(t, lines, "the queue of the worker"), "worker: polling task queue \""+queue+"\"")
 	line := testenv.Line(t, lines, "where the metrics are")
 	metrics, found := strings.CutPrefix(line, "worker: metrics at ")
@@ -189,13 +195,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	require.Contains(t, string(counted), `reprise_rows_written_total{playbook="writes",step="compute",tool="file"} 1`)
 
-	cancel()
-	select {
-	case got := <-status:
-		require.Equal(t, exitcode.OK, got)
-	case <-time.After(testenv.Within(30 * time.Second)):
-		t.Fatal("the worker does not stop")
-	}
+	stop()
 }
 
 // endsLogged are the lines of a log that say that a run or a step began or ended.
@@ -222,21 +222,13 @@ func TestSpeaksJSON(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
-	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	status := make(chan int, 1)
-	go func() {
-		status <- run(ctx, []string{
-			"--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-format", "json",
-			"--health-address", "127.0.0.1:0", "--payload-store", "file://" + t.TempDir(),
-		}, writer, io.Discard)
-	}()
+	lines, stop := startWorker(t, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-format", "json",
+		"--health-address", "127.0.0.1:0", "--payload-store", "file://"+t.TempDir())
 	var said struct{ Msg, Namespace, Health string }
-	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, bufio.NewReader(reader), "that it polls")), &said))
+	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, lines, "that it polls")), &said))
 	require.Equal(t, [2]string{"polling", env.Namespace}, [2]string{said.Msg, said.Namespace})
 	require.Equal(t, http.StatusOK, statusOf(t, said.Health+"/readyz"))
-	cancel()
-	require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
+	stop()
 	var errs bytes.Buffer
 	require.Equal(t, exitcode.NoServer, run(t.Context(), []string{"--address", "127.0.0.1:1", "--log-format", "json"}, io.Discard, &errs))
 	for line := range bytes.Lines(errs.Bytes()) {
@@ -259,17 +251,10 @@ func statusOf(t *testing.T, url string) int {
 func TestProbesOfALostServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.TemporalServer(t)
-	reader, writer := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	status := make(chan int, 1)
-	go func() {
-		status <- run(ctx, []string{
-			"--address", server.Address, "--namespace", server.Namespace, "--log-format", "json", "--log-level", "error",
-			"--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0",
-		}, writer, io.Discard)
-	}()
+	lines, stop := startWorker(t, "--address", server.Address, "--namespace", server.Namespace, "--log-format", "json", "--log-level", "error",
+		"--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0")
 	var said struct{ Health, Metrics string }
-	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, bufio.NewReader(reader), "that it polls")), &said))
+	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, lines, "that it polls")), &said))
 	ready := func(want int) {
 		t.Helper()
 		require.Eventually(t, func() bool { return statusOf(t, said.Health+"/readyz") == want }, testenv.Within(time.Minute), 100*time.Millisecond)
@@ -288,8 +273,7 @@ func TestProbesOfALostServer(t *testing.T) {
 	}, testenv.Within(time.Minute), 200*time.Millisecond)
 	server.Start(t)
 	ready(http.StatusOK)
-	cancel()
-	require.Equal(t, exitcode.OK, testenv.Receive(t, status, "the end of the worker"))
+	stop()
 }
 
 // pollsFailed is the series for which the alert of a server out of reach looks.

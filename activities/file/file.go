@@ -146,13 +146,9 @@ func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowS
 	if err := tool.Begin(ctx); err != nil {
 		return nil, err
 	}
-	file, info, err := from.openFile(os.O_RDONLY)
+	file, info, err := openToRead(from, path)
 	if err != nil {
-		return nil, fileError("read", path, err)
-	}
-	if !info.Mode().IsRegular() {
-		_ = file.Close()
-		return nil, tool.Errorf("read %s: it is not a file", path)
+		return nil, err
 	}
 	byName, _ := format.ByName(path)
 	return &format.RowSource{
@@ -162,6 +158,19 @@ func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowS
 			return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
 		},
 	}, nil
+}
+
+// openToRead opens a file, and nothing else that a path may name.
+func openToRead(from *place, path string) (*os.File, os.FileInfo, error) {
+	file, info, err := from.openFile(os.O_RDONLY)
+	if err != nil {
+		return nil, nil, fileError("read", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, nil, tool.Errorf("read %s: it is not a file", path)
+	}
+	return file, info, nil
 }
 
 // localPath is the path, relative to the worker's directory.
@@ -207,14 +216,11 @@ func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 
 // content reads a whole file in UTF-8, unpacked at most MaxResponseBytes, or the member of an archive, whose name may say the format.
 func (t *Tool) content(ctx context.Context, from *place, path string, options *format.Options) ([]byte, error) {
-	file, info, err := from.openFile(os.O_RDONLY)
+	file, info, err := openToRead(from, path)
 	if err != nil {
-		return nil, fileError("read", path, err)
+		return nil, err
 	}
 	defer file.Close()
-	if !info.Mode().IsRegular() {
-		return nil, tool.Errorf("read %s: it is not a file", path)
-	}
 	limit := t.res.MaxResponseBytes
 	unpacked, err := options.Unpack(ctx, file, false, limit)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	defer s.mu.Unlock()
 	kept := s.kept[source]
 	state, err := s.stateOf(source)
-	if err == nil && kept != nil && !anew && same(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
+	if err == nil && kept != nil && !anew && Unchanged(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
 		return kept.value, nil
 	}
 	value := ""
@@ -75,15 +75,15 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	case errors.Is(err, ErrMissing) || kept == nil || s.Now().Sub(kept.read) >= stale:
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
-	if s.Logger != nil && (state == nil || !same(kept.tried, state)) {
+	if s.Logger != nil && (state == nil || !Unchanged(kept.tried, state)) {
 		s.Logger.Warn("a secret cannot be read again; its last value serves", "source", source.String(), "error", err, "read_at", kept.read)
 	}
 	kept.tried = state
 	return kept.value, nil
 }
 
-// same reports whether a file is still the one that it was, nil for no file.
-func same(a, b fs.FileInfo) bool {
+// Unchanged reports whether a file is still the one that it was, nil for no file.
+func Unchanged(a, b fs.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

@@ -24,9 +24,11 @@ const (
 	keptFor = time.Second
 )
 
-// Dependency is something that a program needs for its work. The zero value with a function is ready to use.
+// Dependency is something that a program needs for its work. Its methods are safe for concurrent use.
 type Dependency struct {
-	Do func(context.Context) error
+	// Reason is the sentence of what is wrong where Check fails.
+	Reason string
+	Check  func(context.Context) error
 
 	mu    sync.Mutex
 	asked time.Time
@@ -42,23 +44,17 @@ func (d *Dependency) Err(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	d.err = d.Do(limited)
+	d.err = d.Check(limited)
 	d.asked = time.Now()
 	return d.err
 }
 
 // Temporal checks that the server of a client answers.
 func Temporal(c client.Client) *Dependency {
-	return &Dependency{Do: func(ctx context.Context) error {
+	return &Dependency{Reason: "the Temporal server does not respond", Check: func(ctx context.Context) error {
 		_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
 		return err
 	}}
-}
-
-// need is a dependency with the sentence of what is wrong where it fails.
-type need struct {
-	*Dependency
-	reason string
 }
 
 // Server answers probes. A nil one has no address, and does nothing.
@@ -69,7 +65,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	state string // why the program takes no work, "" if it does
-	needs []need
+	needs []*Dependency
 }
 
 // Listen answers at an address, host:port, from now on: alive, and not ready until Ready. "" is no address.
@@ -97,14 +93,14 @@ func Listen(ctx context.Context, address string, logger *slog.Logger) (*Server, 
 	return s, nil
 }
 
-// Needs makes readiness depend on something; reason is what is wrong where it fails.
-func (s *Server) Needs(reason string, dependency *Dependency) {
+// Needs makes readiness depend on something.
+func (s *Server) Needs(dependency *Dependency) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.needs = append(s.needs, need{dependency, reason})
+	s.needs = append(s.needs, dependency)
 }
 
 // Ready says that the program takes work.
@@ -132,8 +128,8 @@ func (s *Server) missing(ctx context.Context) string {
 	}
 	for _, needed := range needs {
 		if err := needed.Err(ctx); err != nil {
-			s.logger.Warn("not ready: "+needed.reason, "error", err)
-			return needed.reason
+			s.logger.Warn("not ready: "+needed.Reason, "error", err)
+			return needed.Reason
 		}
 	}
 	return ""

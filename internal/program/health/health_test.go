@@ -34,7 +34,7 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	var away atomic.Bool
-	s.Needs("the store does not answer", &health.Dependency{Do: func(context.Context) error {
+	s.Needs(&health.Dependency{Reason: "the store does not answer", Check: func(context.Context) error {
 		if away.Load() {
 			return errors.New("dial tcp 10.0.0.1:5432")
 		}
@@ -70,7 +70,7 @@ func TestProbes(t *testing.T) {
 func TestChecksAreKept(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
-	check := &health.Dependency{Do: func(context.Context) error { made.Add(1); return io.EOF }}
+	check := &health.Dependency{Check: func(context.Context) error { made.Add(1); return io.EOF }}
 	for range 20 {
 		require.ErrorIs(t, check.Err(t.Context()), io.EOF)
 	}
@@ -81,7 +81,7 @@ func TestNoAddress(t *testing.T) {
 	t.Parallel()
 	s, err := health.Listen(t.Context(), "", nil)
 	require.NoError(t, err)
-	s.Needs("x", nil)
+	s.Needs(nil)
 	s.Ready()
 	s.Draining()
 	require.Empty(t, s.URL())

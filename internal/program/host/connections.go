@@ -80,7 +80,7 @@ func (f *connectionFile) refresh() error {
 		f.seen = nil
 		return fmt.Errorf("read the connections: %w", err)
 	}
-	if f.seen != nil && os.SameFile(f.seen, info) && f.seen.Size() == info.Size() && f.seen.ModTime().Equal(info.ModTime()) {
+	if connection.Unchanged(f.seen, info) {
 		return nil
 	}
 	f.seen = info
