@@ -363,7 +363,7 @@ func echoed(secret string, found []pattern) []pattern {
 	}
 	kept := all[:0:0]
 	for _, p := range all {
-		if len(p.text) >= credential.MinDistinct && p.kind != loose {
+		if len(p.text) >= credential.MinDistinct {
 			kept = append(kept, p)
 		}
 	}

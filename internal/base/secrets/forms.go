@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"golang.org/x/text/encoding/charmap"
-
-	"reprise/interpreter/lists"
 )
 
 // kind says how a pattern is searched.
@@ -25,8 +23,6 @@ const (
 	encoded
 	// word is found only where no letter or digit is directly before or after it.
 	word
-	// loose is found in the letters and digits of a text alone.
-	loose
 )
 
 // pattern is one form of a secret.
@@ -69,12 +65,10 @@ func forms(secret string) []pattern {
 		for _, core := range base64s(bytes) {
 			add(core, encoded, minSecret)
 		}
-		add(hex.EncodeToString([]byte(bytes)), anywhere, minSecret+2)
-		add(strings.ToUpper(hex.EncodeToString([]byte(bytes))), anywhere, minSecret+2)
 	}
-	for _, core := range loosely(secret) {
-		all = lists.Add(all, core)
-	}
+	digits := hex.EncodeToString([]byte(secret)) // of bytes, in PostgreSQL and Python, and in SQLite
+	add(digits, anywhere, minSecret+2)
+	add(strings.ToUpper(digits), anywhere, minSecret+2)
 	return all
 }
 
@@ -119,18 +113,19 @@ func misread(secret string) []string {
 	return all
 }
 
-// written are the bytes that base64 may hold: the secret, in UTF-8 or as old
-// programs write it, and escaped as texts of JSON and of URLs are.
+// written are the bytes that base64 may hold: the secret, in UTF-8 or in Latin-1 as clients
+// write logins, escaped as in a message of JSON, or as a login of OAuth 2.0 is (RFC 6749,
+// section 2.3.1).
 func written(secret string) []string {
 	quoted, err := json.Marshal(secret)
-	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
+	all := []string{secret, url.QueryEscape(secret)}
 	if err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]), jsonPlain(secret))
 	}
 	if old, ok := latin1(secret); ok {
 		all = append(all, old)
 	}
-	return append(all, base64.StdEncoding.EncodeToString([]byte(secret)))
+	return all
 }
 
 // jsonPlain is a secret in JSON that does not care for HTML.

@@ -11,7 +11,9 @@ type matcher struct {
 	// byHead and byTail are patterns of which pieces are searched, by their first and
 	// last minSecret bytes.
 	byHead, byTail map[string][]pattern
-	longest        int
+	// begins has the slots of the first two bytes of those in byHead.
+	begins  []bool
+	longest int
 }
 
 func newMatcher(patterns []pattern) *matcher {
@@ -26,7 +28,7 @@ func newMatcher(patterns []pattern) *matcher {
 	for _, p := range patterns {
 		m.least, m.longest = min(m.least, len(p.text), 64), max(m.longest, len(p.text))
 	}
-	m.shift = make([]uint8, m.mask+1)
+	m.shift, m.begins = make([]uint8, m.mask+1), make([]bool, m.mask+1)
 	for i := range m.shift {
 		m.shift[i] = uint8(m.least - 1)
 	}
@@ -39,6 +41,7 @@ func newMatcher(patterns []pattern) *matcher {
 		m.byEnd[end] = append(m.byEnd[end], p)
 		if p.pieces && len(p.text) > minSecret {
 			first, last := p.text[:minSecret], p.text[len(p.text)-minSecret:]
+			m.begins[m.slot(first[0], first[1])] = true
 			m.byHead[first], m.byTail[last] = append(m.byHead[first], p), append(m.byTail[last], p)
 		}
 	}

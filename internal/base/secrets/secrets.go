@@ -1,8 +1,9 @@
 // Package secrets keeps secrets out of what a worker writes: errors, logs, heartbeats,
-// dead letters. It gets the secrets and finds them in every form in which other
-// programs repeat them: as they are, in base64, in hex, and behind any mixture of the
+// dead letters. It gets the secrets and finds them in the forms in which servers, drivers
+// and Python repeat them: as they are, in base64, in hex, and behind a mixture of the
 // escapes of URLs, JSON, HTML and programming languages, several levels deep.
-// docs/concepts/security.md#how-secrets-are-kept-out-of-logs says what is masked where.
+// docs/decisions/0033-forms-of-secrets.md says which forms and why no others;
+// docs/concepts/security.md#how-secrets-are-kept-out-of-logs what is masked where.
 package secrets
 
 import (
@@ -41,16 +42,15 @@ type added struct {
 }
 
 // masker is what a set has made of its secrets.
-type masker struct{ long, words, loose *matcher }
+type masker struct{ long, words *matcher }
 
 func newMasker(patterns []pattern) *masker {
 	of := func(wanted func(kind) bool) *matcher {
 		return newMatcher(slices.DeleteFunc(slices.Clone(patterns), func(p pattern) bool { return !wanted(p.kind) }))
 	}
 	return &masker{
-		long:  of(func(k kind) bool { return k == anywhere || k == encoded }),
+		long:  of(func(k kind) bool { return k != word }),
 		words: of(func(k kind) bool { return k == word }),
-		loose: of(func(k kind) bool { return k == loose }),
 	}
 }
 
@@ -223,11 +223,14 @@ func mask(maskers []*masker, text string) string {
 	var places []span
 	read := layer{text: text}
 	for depth := 0; ; depth++ {
-		letters, bytes := squashed(read), dump(read)
+		unwrapped, wrapped := read.unwrapped()
 		for _, m := range maskers {
 			places = m.addSpans(read, places)
-			for _, found := range []squash{letters, bytes} {
-				found.find(m.loose, func(start, end int) { places = append(places, span{start, end}) })
+			if wrapped {
+				each(m.long, unwrapped.text, func(start, end int) bool {
+					places = append(places, span{unwrapped.from(start), unwrapped.from(end)})
+					return true
+				})
 			}
 		}
 		under, changed := read.under()
@@ -270,20 +273,14 @@ func starred(text string, places []span) string {
 	return out.String()
 }
 
-// pieces finds a secret of which the end of the text has only the beginning, or its
-// start only the end: the text was cut without regard for it.
+// pieces finds the beginning of a secret where a text was cut without regard for it: at
+// the end of the text or of a line, or before an ellipsis. At the start of the text it
+// finds the end of one.
 func (m *matcher) pieces(text string, found func(start, end int) bool) {
-	if len(text) < minSecret {
-		return
-	}
-	for at := max(0, len(text)-m.longest); at+minSecret <= len(text); at++ {
-		for _, p := range m.byHead[text[at:at+minSecret]] {
-			if strings.HasPrefix(p.text, text[at:]) {
-				found(at, len(text))
-				at = len(text)
-				break
-			}
-		}
+	for start := 0; start+minSecret <= len(text); {
+		end, next := cutEnd(text, start)
+		m.heads(text[:end], max(start, end-m.longest), found)
+		start = next
 	}
 	for end := min(m.longest, len(text)); end >= minSecret; end-- {
 		for _, p := range m.byTail[text[end-minSecret:end]] {
@@ -294,3 +291,34 @@ func (m *matcher) pieces(text string, found func(start, end int) bool) {
 		}
 	}
 }
+
+// heads finds the longest beginning of a secret, from an offset on, with which a text ends.
+func (m *matcher) heads(text string, at int, found func(start, end int) bool) {
+	for ; at+minSecret <= len(text); at++ {
+		if !m.begins[m.slot(text[at], text[at+1])] {
+			continue
+		}
+		for _, p := range m.byHead[text[at:at+minSecret]] {
+			if strings.HasPrefix(p.text, text[at:]) {
+				found(at, len(text))
+				return
+			}
+		}
+	}
+}
+
+// cutEnd is where the next cut of a text may be: before a break or an ellipsis, or at its
+// end. The next piece begins behind it.
+func cutEnd(text string, start int) (end, next int) {
+	for i := start; i < len(text); i++ {
+		for _, mark := range cuts[text[i]] {
+			if strings.HasPrefix(text[i:], mark) {
+				return i, i + len(mark)
+			}
+		}
+	}
+	return len(text), len(text)
+}
+
+// cuts are what follows a text that was cut, by their first bytes.
+var cuts = [256][]string{'\n': {"\n"}, '\r': {"\r\n"}, '.': {"..."}, 0xe2: {"…"}}

@@ -54,12 +54,49 @@ func (l layer) under() (layer, bool) {
 	return layer{text: string(out), at: append(at, int32(l.from(len(l.text))))}, changed
 }
 
+// leastWrapped is how many characters of base64 a line has before its break is taken for
+// one of base64: lines of RFC 2045 have 76, which PostgreSQL's encode and Python's
+// encodebytes write, those of PEM 64.
+const leastWrapped = 60
+
+// unwrapped takes out the breaks between lines of base64. It is false where there are none.
+func (l layer) unwrapped() (layer, bool) {
+	var out []byte
+	var at []int32
+	end := 0 // of the last line that is in out
+	for i := strings.IndexByte(l.text, '\n'); i >= 0; {
+		line := strings.TrimSuffix(l.text[:i], "\r")
+		if i+1 < len(l.text) && isBase64(l.text[i+1]) && len(line)-end >= leastWrapped && !strings.ContainsFunc(line[len(line)-leastWrapped:], isOtherThanBase64) {
+			out, at, end = append(out, line[end:]...), l.positions(at, end, len(line)), i+1
+		}
+		next := strings.IndexByte(l.text[i+1:], '\n')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	if out == nil {
+		return l, false
+	}
+	return layer{text: string(append(out, l.text[end:]...)), at: append(l.positions(at, end, len(l.text)), int32(l.from(len(l.text))))}, true
+}
+
+// positions adds where in the original the bytes of a part come from.
+func (l layer) positions(at []int32, start, end int) []int32 {
+	for i := start; i < end; i++ {
+		at = append(at, int32(l.from(i)))
+	}
+	return at
+}
+
+func isOtherThanBase64(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }
+
 // unescape reads the escape at the start of a text: how long it is, and what it
 // stands for. 0 is none.
 func unescape(text string) (n int, stands string) {
 	switch text[0] {
 	case '%':
-		return unescapePercent(text)
+		return hexByte(text, 1)
 	case '\\':
 		return unescapeBackslash(text)
 	case '&':
@@ -68,19 +105,9 @@ func unescape(text string) (n int, stands string) {
 	return 0, ""
 }
 
-func unescapePercent(text string) (n int, stands string) {
-	if n, stands := hexByte(text, 1); n > 0 {
-		return n, stands
-	}
-	if r, ok := number(text, 2, 4, 16); ok && (text[1] == 'u' || text[1] == 'U') {
-		return 6, string(rune(r))
-	}
-	return 0, ""
-}
-
 // controls are what letters behind a backslash stand for.
 var controls = map[byte]string{
-	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", 'e': "\x1b",
+	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f",
 }
 
 func unescapeBackslash(text string) (n int, stands string) {
@@ -125,13 +152,8 @@ func octalByte(text string) (n int, stands string) {
 	return 0, ""
 }
 
-// unescapeUnit reads \uXXXX, two of which can be one character, and \u{X}.
+// unescapeUnit reads \uXXXX, two of which can be one character.
 func unescapeUnit(text string) (n int, stands string) {
-	if end := strings.IndexByte(text[:min(len(text), 11)], '}'); end > 3 && text[2] == '{' {
-		if r, ok := number(text, 3, end-3, 16); ok {
-			return end + 1, string(rune(r))
-		}
-	}
 	high, ok := number(text, 2, 4, 16)
 	if !ok {
 		return 0, ""
@@ -144,39 +166,18 @@ func unescapeUnit(text string) (n int, stands string) {
 	return 6, string(rune(high))
 }
 
-// longestEntity bounds the search for the end of a named entity.
+// longestEntity is how many bytes an entity of HTML may have.
 const longestEntity = 33
 
 func unescapeEntity(text string) (n int, stands string) {
-	if len(text) > 3 && text[1] == '#' {
-		start, base := 2, 10
-		if text[2] == 'x' || text[2] == 'X' {
-			start, base = 3, 16
-		}
-		for digits := min(8, len(text)-start); digits > 0; digits-- {
-			r, ok := number(text, start, digits, base)
-			if !ok {
-				continue
-			}
-			end := start + digits
-			if end < len(text) && text[end] == ';' {
-				end++
-			}
-			return end, string(rune(r))
-		}
+	end := strings.IndexByte(text[:min(len(text), longestEntity)], ';')
+	if end < 0 {
 		return 0, ""
 	}
-	if end := strings.IndexByte(text[:min(len(text), longestEntity)], ';'); end > 1 {
-		if known := html.UnescapeString(text[:end+1]); known != text[:end+1] && !strings.HasSuffix(known, ";") || text[:end+1] == "&semi;" {
-			return end + 1, known
-		}
+	if stands = html.UnescapeString(text[:end+1]); utf8.RuneCountInString(stands) != 1 {
+		return 0, "" // none, or one with letters behind it
 	}
-	for _, name := range []string{"&lt", "&gt", "&amp", "&quot"} { // which browsers take without their end
-		if strings.HasPrefix(text, name) {
-			return len(name), html.UnescapeString(name + ";")
-		}
-	}
-	return 0, ""
+	return end + 1, stands
 }
 
 // number parses exactly digits characters at offset, in a base; false if they are no number.
