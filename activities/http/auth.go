@@ -30,8 +30,11 @@ type credentials struct {
 	jar       http.CookieJar             // nil where cookies are not kept
 
 	// Of a connection whose tokens are fetched.
-	client  *connection.OAuth2
-	tokens  *tokenSource
+	tokens  *tokenSource // nil for none
+	place   connection.Place
+	sent    string          // of the token, "" before it is fetched
+	cookie  string          // the value of that of place
+	session *sessionLogin   // that the tokens are of, nil for another kind
 	secrets *secrets.Masker // that tokens belong to
 }
 
@@ -63,8 +66,15 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
 	login.transport, login.jar = t.kept.of(name, raw, parsed, t.transport)
-	if parsed.OAuth2 != nil {
-		login.client, login.tokens = parsed.OAuth2, t.tokens.source(raw, parsed.OAuth2, login.transport)
+	if login.tokens = t.tokens.source(raw, parsed, login.transport, login.jar); login.tokens == nil {
+		return login, nil
+	}
+	login.place = connection.Place{Header: authorization}
+	if parsed.Session != nil {
+		login.place, login.session = parsed.Session.Send, login.tokens.issuer.(*sessionLogin)
+	}
+	if login.place.Query != "" {
+		login.query[login.place.Query] = "" // the author's may not be there
 	}
 	return login, nil
 }
@@ -132,15 +142,25 @@ func (k *keptConnections) close() {
 
 const authorization = "Authorization"
 
-// token is what Authorization has of a connection whose tokens are fetched,
-// another one than a server has refused.
-func (l *credentials) token(ctx context.Context, refused string) (string, error) {
-	value, err := l.tokens.get(ctx, refused)
+// withToken has a token sent, another one than a server has refused. It reports whether there is one.
+func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
+	token, err := l.tokens.get(ctx, refused)
 	if err != nil {
-		return "", tokenError(l.name, l.client.TokenURL, err)
+		return false, l.tokens.issuer.failure(l.name, err)
 	}
-	tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(bearer(value)))
-	return value, nil
+	for _, secret := range token.secrets() {
+		tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(secret))
+	}
+	l.sent = token.value
+	switch {
+	case l.place.Header != "":
+		l.header[l.place.Header] = token.value
+	case l.place.Query != "":
+		l.query[l.place.Query] = token.value
+	default:
+		l.cookie = token.value
+	}
+	return token.value != "", nil
 }
 
 // renewed is the login after a server has refused it: with another token, or with the secrets that the connection has now. nil
@@ -160,11 +180,12 @@ func (t *Tool) renewed(ctx context.Context, refused *credentials) (*credentials,
 		}
 	}
 	if fresh.tokens != nil {
-		given := refused.header[authorization]
 		renewed := *fresh
-		renewed.header = maps.Clone(fresh.header)
-		renewed.header[authorization], err = fresh.token(ctx, given)
-		return &renewed, err
+		renewed.header, renewed.query = maps.Clone(fresh.header), maps.Clone(fresh.query)
+		if has, err := renewed.withToken(ctx, refused.sent); err != nil || !has {
+			return nil, err
+		}
+		return &renewed, nil
 	}
 	if fresh == refused {
 		return nil, nil
@@ -231,12 +252,10 @@ func (l *credentials) complete(in interpreter.ToolInput, address *url.URL) (*url
 
 // apply adds the headers. One the author has set wins.
 func (l *credentials) apply(request *http.Request) error {
-	if l.tokens != nil && request.Header.Get(authorization) == "" {
-		value, err := l.token(request.Context(), "")
-		if err != nil {
+	if l.tokens != nil && (l.place.Header == "" || request.Header.Get(l.place.Header) == "") {
+		if _, err := l.withToken(request.Context(), ""); err != nil {
 			return err
 		}
-		l.header[authorization] = value
 	}
 	for name, value := range l.header {
 		setDefault(request.Header, name, value)
@@ -246,7 +265,7 @@ func (l *credentials) apply(request *http.Request) error {
 
 // names are the headers that may carry credentials.
 func (l *credentials) names() []string {
-	return append([]string{authorization, "Cookie", "Proxy-Authorization"}, slices.Collect(maps.Keys(l.header))...)
+	return append([]string{authorization, "Cookie", "Proxy-Authorization", l.place.Header}, slices.Collect(maps.Keys(l.header))...)
 }
 
 // withoutQuery is an address without the parameters that the connection adds, as it may be shown and kept: servers repeat

@@ -8,20 +8,21 @@ import (
 	"reprise/activities/tool"
 )
 
-// queryTransport adds what a connection has in the query of its requests. It is the last before the network, so that nobody
-// sees the address with its key: neither a recording, nor an error, nor a redirect.
-type queryTransport struct {
+// lastTransport adds what a connection has in the query of its requests, and its cookie. It is the last before the network, so
+// that nobody sees the address with its key: neither a recording, nor an error, nor a redirect.
+type lastTransport struct {
 	base http.RoundTripper
 	out  *outgoing
 }
 
 // RoundTrip sends the request.
-func (t *queryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.out.left {
 		return t.base.RoundTrip(request)
 	}
-	keyed := request.WithContext(request.Context())
+	keyed := request.Clone(request.Context())
 	keyed.URL = t.out.login.withQuery(request.URL)
+	t.out.login.setCookie(keyed)
 	response, err := t.base.RoundTrip(keyed)
 	if response != nil {
 		response.Request = request
@@ -29,15 +30,33 @@ func (t *queryTransport) RoundTrip(request *http.Request) (*http.Response, error
 	return response, err
 }
 
+// isSentLast reports whether the connection has something that lastTransport adds.
+func (l *credentials) isSentLast() bool { return len(l.query) > 0 || l.cookie != "" }
+
+// setCookie adds the cookie that a session has its token in, in the place of one of the same name.
+func (l *credentials) setCookie(request *http.Request) {
+	if l.cookie == "" {
+		return
+	}
+	others := request.Cookies()
+	request.Header.Del("Cookie")
+	for _, other := range others {
+		if other.Name != l.place.Cookie {
+			request.AddCookie(other)
+		}
+	}
+	request.AddCookie(&http.Cookie{Name: l.place.Cookie, Value: l.cookie})
+}
+
 // renewingTransport sends the requests of one attempt with what its connection has now. One
-// that is answered 401 is sent once more with a new token, or a new password, once per attempt: its
+// that is refused is sent once more with a new token, or a new password, once per attempt: its
 // answer is there, so the server has not acted on it.
 type renewingTransport struct {
 	base  http.RoundTripper
 	tool  *Tool
 	out   *outgoing
 	given *credentials // what the requests of the attempt have
-	done  bool         // a 401 has come
+	done  bool         // one was refused
 }
 
 // RoundTrip sends the request. One with other credentials, or none, goes out as
@@ -47,16 +66,23 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return t.base.RoundTrip(request)
 	}
 	if t.done {
-		return t.base.RoundTrip(t.current(request))
+		return t.lastAnswer(t.base.RoundTrip(t.current(request)))
 	}
 	response, err := t.base.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusUnauthorized {
-		return response, err
+	if err != nil {
+		return nil, err
+	}
+	refused, err := t.given.refusedBy(response)
+	if err == nil && !refused {
+		return response, nil
 	}
 	t.done = true
-	fresh, err := t.tool.renewed(request.Context(), t.given)
+	var fresh *credentials
+	if err == nil {
+		fresh, err = t.tool.renewed(request.Context(), t.given)
+	}
 	if err == nil && fresh == nil {
-		return response, nil
+		return t.lastAnswer(response, nil)
 	}
 	defer response.Body.Close()
 	if err != nil {
@@ -69,7 +95,35 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
-	return t.base.RoundTrip(t.current(again))
+	return t.lastAnswer(t.base.RoundTrip(t.current(again)))
+}
+
+// lastAnswer is an answer after which nothing is sent again. Where it is a refusal that does not look like an error, it is one.
+func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*http.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	login := t.out.login
+	refused, err := login.refusedBy(response)
+	if login.tokens != nil && login.sent != t.given.sent {
+		login.tokens.answered(refused)
+	}
+	if refused && response.StatusCode < http.StatusBadRequest {
+		err = login.session.refused(login.name, response)
+	}
+	if err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// refusedBy reports whether an answer says that what the connection sends is refused.
+func (l *credentials) refusedBy(response *http.Response) (bool, error) {
+	if response.StatusCode == http.StatusUnauthorized || l.session == nil {
+		return response.StatusCode == http.StatusUnauthorized, nil
+	}
+	return l.session.refusedBy(l.name, response)
 }
 
 // current is a request with what the connection has now in the place of what the attempt was given.
@@ -93,7 +147,7 @@ func (l *credentials) isIn(request *http.Request) bool {
 			return true
 		}
 	}
-	return len(l.query) > 0
+	return l.isSentLast()
 }
 
 // maxDrained is how much of a 401's body is read so that its connection can be

@@ -109,9 +109,9 @@ REFUSED_STREAM), which is an error of kind connection without a type.
 With auth, the connection is https://user:password@host for basic authentication,
 bearer:TOKEN, or header:Name: value. The last two may name their host, as in
 bearer:TOKEN@https://host. A connection can also be a map of what is sent: headers,
-parameters of the query, certificates, or an OAuth 2.0 client, whose tokens the worker
-fetches; a request that gets a 401 is then sent once more with a new token, within the
-same attempt. Parameters that a connection sends are in no url, link or error.
+parameters of the query, certificates, or an OAuth 2.0 client or a login, whose tokens
+the worker fetches; a request that gets a 401 is then sent once more with a new token,
+within the same attempt. Parameters that a connection sends are in no url, link or error.
 Credentials of a connection with a host are sent to that host only, and url may then be
 a path. Without a host, they are sent to the host of the call's first request. A page on
 another host, or a step from https to http, is a final error.
@@ -166,8 +166,9 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	return result, err
 }
 
-// Close drops idle connections.
+// Close ends the sessions of connections and drops idle connections.
 func (t *Tool) Close() error {
+	t.tokens.close(t.res.Logger, t.res.Secrets)
 	t.kept.close()
 	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
@@ -250,8 +251,8 @@ func (t *Tool) send(ctx context.Context, out *outgoing, stop context.CancelCause
 // client sends the requests of one attempt.
 func (t *Tool) client(out *outgoing, stop context.CancelCauseFunc) *http.Client {
 	once := &onceTransport{base: cmp.Or(out.login.transport, t.transport), stop: stop}
-	if len(out.login.query) > 0 {
-		once.base = &queryTransport{base: once.base, out: out}
+	if out.login.isSentLast() {
+		once.base = &lastTransport{base: once.base, out: out}
 	}
 	if t.observe != nil {
 		once.base = t.observe(once.base)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/ratelimit"
 )
@@ -35,6 +37,32 @@ const (
 	// typeToken is the type of errors of a token endpoint that has answered.
 	typeToken = "token"
 )
+
+// issuer fetches the tokens of one connection.
+type issuer interface {
+	// issue requests a token. It belongs to no attempt, since others wait for the token too.
+	issue(ctx context.Context) (accessToken, error)
+	// failure is an error of issue as that of an attempt.
+	failure(connection string, err error) error
+}
+
+// accessToken is a token as it is sent.
+type accessToken struct {
+	value string    // what requests have of it; "" for none
+	token string    // without what is beside it
+	until time.Time // when it is fetched anew, zero for never
+}
+
+// secrets are what must not be shown of a token: what is sent too where that is not seen to have the token in it.
+func (a accessToken) secrets() []string {
+	switch {
+	case a.value == "":
+		return nil
+	case strings.Contains(a.value, a.token):
+		return []string{a.token}
+	}
+	return []string{a.token, a.value}
+}
 
 // tokenCache has the access tokens of a worker, by connection as it is
 // configured: who changes the secret gets another token.
@@ -55,17 +83,49 @@ func newTokenCache(transport http.RoundTripper) *tokenCache {
 	}
 }
 
-// source is the connection's source of tokens, made when it is first needed. transport has the connection's certificates,
-// nil for none.
-func (c *tokenCache) source(raw string, client *connection.OAuth2, transport http.RoundTripper) *tokenSource {
+// source is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
+// the connection's certificates, nil for none; jar keeps its cookies, nil where they are not kept.
+func (c *tokenCache) source(raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
+	if of.OAuth2 == nil && of.Session == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sources[raw] == nil {
 		own := *c.http
 		own.Transport = cmp.Or(transport, own.Transport)
-		c.sources[raw] = &tokenSource{config: configOf(client), http: &own}
+		source := &tokenSource{}
+		if of.Session != nil {
+			source.issuer = &sessionLogin{session: of.Session, host: of.Host, http: &own, jar: jar}
+		} else {
+			source.issuer = &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: &own}
+		}
+		c.sources[raw] = source
 	}
 	return c.sources[raw]
+}
+
+// close ends the sessions that have a logout.
+func (c *tokenCache) close(logger *slog.Logger, masker *secrets.Masker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), logoutTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, source := range c.sources {
+		login, isSession := source.issuer.(*sessionLogin)
+		given := source.remove()
+		if !isSession || given.value == "" || login.session.Logout == nil {
+			continue
+		}
+		all.Go(func() {
+			if err := login.end(ctx, given); err != nil {
+				masker.Add(given.secrets()...)
+				logger.Warn("a session was not ended", "error", err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // configOf is the client as the library knows it.
@@ -79,85 +139,133 @@ func configOf(c *connection.OAuth2) *clientcredentials.Config {
 	return config
 }
 
+const (
+	// mostVain is how many tokens in a row may be fetched that are refused like the ones before them, and vainPause how long no
+	// more are fetched then: a server may take each for a login.
+	mostVain  = 3
+	vainPause = time.Minute
+)
+
 // tokenSource gives the access token of one connection, which is fetched once
 // for all that wait for it.
 type tokenSource struct {
-	config *clientcredentials.Config
-	http   *http.Client
+	issuer issuer
 	flight singleflight.Group
-	inBody bool // where the endpoint reads the secret; of the flight
 
-	mu    sync.Mutex
-	value string // of the header Authorization, "" for none yet
-	until time.Time
+	mu      sync.Mutex
+	given   accessToken
+	fetched time.Time
+	vain    int // tokens in a row that were refused like the ones before them
 }
 
-// get gives the value of the header Authorization. One that a server has
-// refused is not given again.
-func (s *tokenSource) get(ctx context.Context, refused string) (string, error) {
-	if value := s.kept(refused); value != "" {
-		return value, nil
+// get gives a token. One that a server has refused is not given again: where none is fetched in its place, there is none.
+func (s *tokenSource) get(ctx context.Context, refused string) (accessToken, error) {
+	if kept, final := s.kept(refused); final {
+		return kept, nil
 	}
 	fetched := s.flight.DoChan("", func() (any, error) {
-		if value := s.kept(refused); value != "" {
-			return value, nil
+		if kept, final := s.kept(refused); final {
+			return kept, nil
 		}
 		return s.fetch()
 	})
 	select {
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return accessToken{}, ctx.Err()
 	case result := <-fetched:
-		value, _ := result.Val.(string)
-		return value, result.Err
+		token, _ := result.Val.(accessToken)
+		return token, result.Err
 	}
 }
 
-// kept is the value that is still good, "" for none.
-func (s *tokenSource) kept(refused string) string {
+// kept is the token that is still good, and whether none is to be fetched.
+func (s *tokenSource) kept(refused string) (token accessToken, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.value == refused || (!s.until.IsZero() && !time.Now().Before(s.until)) {
-		return ""
+	switch {
+	case s.given.value == "" || (!s.given.until.IsZero() && !time.Now().Before(s.given.until)):
+		return accessToken{}, false
+	case s.given.value == refused:
+		return accessToken{}, s.vain >= mostVain && time.Since(s.fetched) < vainPause
 	}
-	return s.value
+	return s.given, true
 }
 
-// fetch requests a token from the endpoint. It belongs to no attempt: others wait too.
-func (s *tokenSource) fetch() (string, error) {
+// fetch requests a token.
+func (s *tokenSource) fetch() (accessToken, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
 	defer cancel()
-	asked := time.Now()
-	token, err := s.request(context.WithValue(ctx, oauth2.HTTPClient, s.http))
+	token, err := s.issuer.issue(ctx)
 	if err != nil {
-		return "", err
+		return accessToken{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given, s.fetched = token, time.Now()
+	return token, nil
+}
+
+// remove gives the token that was fetched last, which is not given any more.
+func (s *tokenSource) remove() accessToken {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := s.given
+	s.given = accessToken{}
+	return given
+}
+
+// answered records whether a token was refused that was fetched in the place of a refused one.
+func (s *tokenSource) answered(refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vain++
+	if !refused {
+		s.vain = 0
+	}
+}
+
+// oauth2Client fetches tokens by the client credentials grant.
+type oauth2Client struct {
+	endpoint *url.URL
+	config   *clientcredentials.Config
+	http     *http.Client
+	inBody   bool // where the endpoint reads the secret; of the flight
+}
+
+// issue requests a token from the endpoint.
+func (c *oauth2Client) issue(ctx context.Context) (accessToken, error) {
+	asked := time.Now()
+	token, err := c.request(context.WithValue(ctx, oauth2.HTTPClient, c.http))
+	if err != nil {
+		return accessToken{}, err
 	}
 	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
-		return "", errNoBearer
+		return accessToken{}, errNoBearer
 	}
 	value := "Bearer " + token.AccessToken
 	if len(value) > maxToken || !httpguts.ValidHeaderFieldValue(value) {
-		return "", errNoToken
+		return accessToken{}, errNoToken
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.value, s.until = value, usableUntil(asked, endOf(token, asked))
-	return value, nil
+	return accessToken{value: value, token: token.AccessToken, until: usableUntil(asked, endOf(token, asked))}, nil
+}
+
+func (c *oauth2Client) failure(connection string, err error) error {
+	return tokenError(connection, c.endpoint, err)
 }
 
 // request requests a token with the secret in the header, as RFC 6749 has it. Some
 // servers know it in the body alone: one that does not know the client is sent another
 // request, and what it accepts is what the next one has. A server that is overloaded, or
 // away, gets no second request.
-func (s *tokenSource) request(ctx context.Context) (*oauth2.Token, error) {
-	config := *s.config
+func (c *oauth2Client) request(ctx context.Context) (*oauth2.Token, error) {
+	config := *c.config
 	config.AuthStyle = oauth2.AuthStyleInHeader
-	if s.inBody {
+	if c.inBody {
 		config.AuthStyle = oauth2.AuthStyleInParams
 	}
 	token, err := config.Token(ctx)
 	var refused *oauth2.RetrieveError
-	if s.inBody || !errors.As(err, &refused) || !unknownClient(refused.Response.StatusCode) {
+	if c.inBody || !errors.As(err, &refused) || !unknownClient(refused.Response.StatusCode) {
 		return token, err
 	}
 	config.AuthStyle = oauth2.AuthStyleInParams
@@ -165,7 +273,7 @@ func (s *tokenSource) request(ctx context.Context) (*oauth2.Token, error) {
 	if errAgain != nil {
 		return nil, err
 	}
-	s.inBody = true
+	c.inBody = true
 	return again, nil
 }
 
@@ -227,10 +335,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	case errors.As(err, &refused):
 		return refusedToken(where, refused)
 	case errors.As(err, &broken):
-		return &tool.Error{
-			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
-			Message: fmt.Sprintf("%s: %s", where, broken.Err),
-		}
+		return unreached(where, broken)
 	}
 	if errors.Is(err, errNoBearer) {
 		return &tool.Error{
@@ -241,6 +346,14 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
 		Message: where + " returned no token: its response must be JSON with access_token",
+	}
+}
+
+// unreached is the error of an endpoint that has not answered.
+func unreached(where string, err *url.Error) error {
+	return &tool.Error{
+		Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
+		Message: fmt.Sprintf("%s: %s", where, err.Err),
 	}
 }
 
@@ -268,10 +381,4 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}
 	}
 	return e
-}
-
-// bearer is the token in the value of the header Authorization.
-func bearer(value string) string {
-	_, token, _ := strings.Cut(value, " ")
-	return token
 }

@@ -26,6 +26,8 @@ type Login struct {
 	KeepCookies bool
 	// OAuth2 is the client whose tokens are fetched, nil for none.
 	OAuth2 *OAuth2
+	// Session is the login whose tokens are sent, nil for none.
+	Session *SessionSettings
 }
 
 // NameValue is a header or a parameter of a query.

@@ -96,6 +96,59 @@ func TestProblemsOfAMap(t *testing.T) {
 	}
 }
 
+// TestProblemsOfASession are those of its requests, templates and the place of its token.
+func TestProblemsOfASession(t *testing.T) {
+	t.Parallel()
+	const login, token, send = `"login": {"url": "https://api.test/login"}`, `"token": "{{ response.token }}"`, `"send": {"header": "X-Session"}`
+	for text, problem := range map[string]string{
+		`{"session": {` + token + `, ` + send + `}}`:                                                                                                       "session: must have session.login, a map of url, method, headers, body, form",
+		`{"session": {` + login + `, ` + send + `}}`:                                                                                                       "session: must have session.token, such as {{ response.token }}",
+		`{"session": {` + login + `, ` + token + `}}`:                                                                                                      "session: must have session.send, a map of header, query, cookie, value",
+		`{"session": {` + login + `, ` + token + `, ` + send + `, "expire": "1h"}}`:                                                                        "session expire: has a key that session does not have; did you mean expires?",
+		`{"session": {"login": {"url": "/login"}, ` + token + `, ` + send + `}}`:                                                                           "session login url: must have a whole URL as session.login.url, or host beside session",
+		`{"session": {"login": {"url": "ftp://canary-5ecret"}, ` + token + `, ` + send + `}}`:                                                              "session login url: must have a URL as session.login.url",
+		`{"session": {"login": {"url": "https://ana:canary-5ecret@api.test"}, ` + token + `, ` + send + `}}`:                                               "session login url: must have a URL as session.login.url",
+		`{"session": {"login": {"url": "https://api.test", "methud": "GET"}, ` + token + `, ` + send + `}}`:                                                "session login methud: has a key that session.login does not have; did you mean method?",
+		`{"session": {"login": {"url": "https://api.test", "method": "canary 5ecret"}, ` + token + `, ` + send + `}}`:                                      "session login method: must have a method of HTTP as session.login.method",
+		`{"session": {"login": {"url": "https://api.test", "body": "x", "form": {"a": "b"}}, ` + token + `, ` + send + `}}`:                                "session login form: has session.login.body and session.login.form; keep one",
+		`{"session": {"login": {"url": "https://api.test", "headers": {"a b": "canary-5ecret"}}, ` + token + `, ` + send + `}}`:                            "session login headers a b: has a name in session.login.headers that no header can have",
+		`{"session": {"login": {"url": "https://api.test", "body": {"p": [{"from": "file"}]}}, ` + token + `, ` + send + `}}`:                              "session login body p path: must have session.login.body.p.path, as text",
+		`{"session": {"login": {"url": "https://api.test", "form": {"p": {"from": "vault"}}}, ` + token + `, ` + send + `}}`:                               "session login form p from: must have file or env as session.login.form.p.from",
+		`{"session": {` + login + `, "token": "canary-5ecret", ` + send + `}}`:                                                                             "session token: must have an expression over response, headers, cookies, status as session.token",
+		`{"session": {` + login + `, "token": "{{ respons.canary }}", ` + send + `}}`:                                                                      "session token: has a name in session.token, at character 4, that is not known there; did you mean response?",
+		`{"session": {` + login + `, "token": "{{ response. }}", ` + send + `}}`:                                                                           "session token: has an expression in session.token that cannot be read, at character",
+		`{"session": {` + login + `, ` + token + `, "send": {"header": "X-A", "cookie": "B"}}}`:                                                            "session send: must have one of header, query and cookie in session.send",
+		`{"session": {` + login + `, ` + token + `, "send": {"header": "canary 5ecret"}}}`:                                                                 "session send header: has a name as session.send.header that cannot be sent",
+		`{"session": {` + login + `, ` + token + `, "send": {"header": "X-A", "value": "{{ response }}"}}}`:                                                "session send value: has a name in session.send.value, at character 4, that is not known there; the names are token",
+		`{"session": {` + login + `, ` + token + `, ` + send + `, "expires": "soon"}}`:                                                                     "session expires: must have a duration as session.expires",
+		`{"session": {` + login + `, ` + token + `, ` + send + `, "refused_when": "cookies.a"}}`:                                                           "session refused_when: has a name in session.refused_when, at character 1, that is not known there; the names are response, headers, status",
+		`{"session": {` + login + `, ` + token + `, ` + send + `, "logout": {"url": "/x", "body": {"a": ["{{ tokn }}"]}}}}`:                                "session logout body a: has a name in session.logout.body.a, at character 4, that is not known there; did you mean token?",
+		`{"session": {` + login + `, ` + token + `, "send": {"header": "authorization"}}, "bearer": "x"}`:                                                  ": has two kinds that send the header Authorization; keep one",
+		`{"session": {` + login + `, ` + token + `, "send": {"query": "sid"}}, "query": {"sid": "x"}}`:                                                     "query: has query and session.send, which send one parameter; keep one",
+		`{"session": {` + login + `, ` + token + `, ` + send + `}, "oauth2": {"token_url": "https://login.test", "client_id": "a", "client_secret": "b"}}`: "session: has oauth2 and session, which both fetch tokens; keep one",
+	} {
+		_, err := connection.Text(entry(t, text))
+		var found *connection.Problem
+		require.ErrorAs(t, err, &found, text)
+		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
+		require.NotContains(t, found.Message, "canary", text)
+	}
+}
+
+// TestSession has the requests of a session at the connection's host.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	const rest = `"token": "{{ response.token }}", "send": {"header": "x-session"}, "expires": "20m", "logout": {"url": "session/{{ token }}", "method": "delete"}`
+	c, err := connection.Parse(`{"host": "https://api.test/v1", "session": {"login": {"url": "/login?a=b"}, ` + rest + `}}`)
+	require.NoError(t, err)
+	require.Equal(t, "https://api.test/v1/login?a=b", c.Session.Login.URL.String())
+	require.Equal(t, "/v1/session/{{ token }}", c.Session.Logout.URL.Path)
+	require.Equal(t, []string{"POST", "DELETE", "X-Session", "20m0s"}, []string{c.Session.Login.Method, c.Session.Logout.Method, c.Session.Send.Header, c.Session.Lifetime.String()})
+	c, err = connection.Parse(`{"session": {"login": {"url": "https://login.test/a", "method": "get"}, ` + rest + `}}`)
+	require.NoError(t, err)
+	require.Equal(t, "https://login.test", c.Host.String(), "the login's host, where the connection has none")
+}
+
 // TestTexts are those that connections have always been.
 func TestTexts(t *testing.T) {
 	t.Parallel()

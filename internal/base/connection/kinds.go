@@ -16,7 +16,7 @@ import (
 
 // kinds are what a map may have sent, one or several together; settings are beside them.
 var (
-	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "tls"}
+	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "tls"}
 	settings = []string{"host", "cookies", "url", "password"}
 )
 
@@ -45,6 +45,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 		}
 		c.Host = c.OAuth2.Host
 	}
+	c.Session = s.session(c)
 	s.refuseTwice(c)
 	if d.problem != nil {
 		return nil, d.problem
@@ -80,15 +81,21 @@ func (s section) headers() (all []NameValue) {
 		all = append(all, s.header("header", pair))
 	}
 	if headers := s.section("headers"); headers != nil {
-		for _, name := range slices.Sorted(maps.Keys(headers.values)) {
-			if !httpguts.ValidHeaderFieldName(name) {
-				s.d.fail(headers.at(name), "has a name in headers that no header can have")
-				continue
-			}
-			all = append(all, headers.header(name, NameValue{name, headers.requiredSecret(name)}))
-		}
+		all = append(all, headers.named()...)
 	}
 	return lists.Map(all, func(p NameValue) NameValue { return NameValue{http.CanonicalHeaderKey(p.Name), p.Value} })
+}
+
+// named are headers by their names, which become canonical.
+func (s section) named() (all []NameValue) {
+	for _, name := range slices.Sorted(maps.Keys(s.values)) {
+		if !httpguts.ValidHeaderFieldName(name) {
+			s.d.fail(s.at(name), "has a name in %s that no header can have", s.name(""))
+			continue
+		}
+		all = append(all, s.header(name, NameValue{http.CanonicalHeaderKey(name), s.requiredSecret(name)}))
+	}
+	return all
 }
 
 // header is a pair that can be sent as a header.
@@ -108,11 +115,20 @@ func (s section) query() []NameValue {
 	return lists.Map(slices.Sorted(maps.Keys(parameters.values)), func(name string) NameValue { return NameValue{name, parameters.requiredSecret(name)} })
 }
 
-// refuseTwice refuses a header that two kinds would set.
+// refuseTwice refuses what two kinds would set: a header, a parameter, the token of an attempt.
 func (s section) refuseTwice(c *Login) {
 	names := lists.Map(c.Headers, func(p NameValue) string { return p.Name })
 	if c.OAuth2 != nil {
 		names = append(names, authorization)
+	}
+	if c.OAuth2 != nil && c.Session != nil {
+		s.d.fail([]string{"session"}, "has oauth2 and session, which both fetch tokens; keep one")
+	}
+	if c.Session != nil && c.Session.Send.Header != "" {
+		names = append(names, c.Session.Send.Header)
+	}
+	if c.Session != nil && slices.ContainsFunc(c.Query, func(p NameValue) bool { return p.Name == c.Session.Send.Query }) {
+		s.d.fail([]string{"query"}, "has query and session.send, which send one parameter; keep one")
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // SecretSource is where a secret field has its value: {from: file, path: shop, field: password}.
@@ -152,6 +153,9 @@ type resolver struct {
 
 // of is a value with those of its sources. Keys that are names of headers and parameters are no words of a source.
 func (r *resolver) of(value any, named bool) any {
+	if list, isList := value.([]any); isList {
+		return lists.Map(list, func(item any) any { return r.of(item, false) })
+	}
 	entry, isMap := value.(map[string]any)
 	if !isMap {
 		return value
@@ -165,7 +169,7 @@ func (r *resolver) of(value any, named bool) any {
 	}
 	resolved := make(map[string]any, len(entry))
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
-		resolved[key] = r.of(entry[key], key == "headers" || key == "query")
+		resolved[key] = r.of(entry[key], slices.Contains([]string{"headers", "query", "form"}, key))
 	}
 	return resolved
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -165,13 +166,17 @@ func (c *ConnectionSecrets) members(of map[string]any) bool {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		switch value := of[key].(type) {
 		case map[string]any:
-			if key != "headers" && key != "query" {
+			switch key {
+			case "headers", "query":
+				for _, sent := range value {
+					text, _ := sent.(string)
+					c.header(text)
+				}
+			case "session":
+				login, _ := value["login"].(map[string]any)
+				c.login(login)
+			default:
 				c.members(value)
-				continue
-			}
-			for _, sent := range value {
-				text, _ := sent.(string)
-				c.header(text)
 			}
 		case string:
 			c.member(key, value)
@@ -190,6 +195,9 @@ func isSource(of map[string]any) bool {
 
 // elsewhere reports whether all that a part of a connection has of secrets is in other places.
 func elsewhere(part any) bool {
+	if list, isList := part.([]any); isList {
+		return slices.ContainsFunc(list, elsewhere)
+	}
 	of, isMap := part.(map[string]any)
 	return isMap && (isSource(of) || slices.ContainsFunc(slices.Collect(maps.Values(of)), elsewhere))
 }
@@ -225,13 +233,59 @@ func (c *ConnectionSecrets) header(value string) {
 	scheme, rest, _ := strings.Cut(value, " ")
 	if strings.EqualFold(scheme, "basic") {
 		if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest)); err == nil {
-			c.login(string(decoded))
+			c.pairOf(string(decoded))
 		}
 	}
 }
 
-// login reads user:password.
-func (c *ConnectionSecrets) login(pair string) {
+// users are names of members that hold the name of a user.
+var users = []string{"user", "username", "user_name", "login", "email", "mail", "account", "tenant", "client_id"}
+
+// ordinary are names of members of a login that hold nothing secret.
+var ordinary = []string{"grant_type", "type", "method", "scope", "locale", "language"}
+
+// login reads the request of a login. All that its body and headers have is secret, but names of users.
+func (c *ConnectionSecrets) login(of map[string]any) {
+	if address, _ := of["url"].(string); strings.Contains(address, "://") {
+		c.read(address)
+	}
+	for _, part := range []string{"headers", "form"} {
+		members, _ := of[part].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			c.sent(name, members[name])
+		}
+	}
+	c.sent("", of["body"])
+}
+
+// sent reads a value of a login by the name that it has.
+func (c *ConnectionSecrets) sent(name string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if isSource(value) {
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			c.sent(key, value[key])
+		}
+	case []any:
+		for _, item := range value {
+			c.sent(name, item)
+		}
+	case string:
+		switch lower := strings.ToLower(name); {
+		case slices.Contains(users, lower):
+			c.name(value)
+		case !slices.Contains(ordinary, lower):
+			c.header(value)
+		}
+	case float64:
+		c.secret(strconv.FormatFloat(value, 'f', -1, 64))
+	}
+}
+
+// pairOf reads user:password.
+func (c *ConnectionSecrets) pairOf(pair string) {
 	user, password, _ := strings.Cut(pair, ":")
 	c.name(user)
 	c.secret(password, pair)
@@ -264,7 +318,7 @@ func (c *ConnectionSecrets) url(raw, scheme string) {
 	web := scheme == "http" || scheme == "https"
 	before := len(c.secrets) + len(c.short)
 	if password, has := u.User.Password(); has {
-		c.login(u.User.Username() + ":" + password)
+		c.pairOf(u.User.Username() + ":" + password)
 	} else if user := u.User.Username(); web && user != "" { // a key in the place of the user
 		c.secret(user, user+":")
 	} else {
@@ -310,7 +364,7 @@ func (c *ConnectionSecrets) brokenURL(raw string) {
 	c.secret(raw)
 	_, rest, _ := strings.Cut(raw, "://")
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		c.login(rest[:at])
+		c.pairOf(rest[:at])
 		rest = rest[at+1:]
 	}
 	c.parts(rest)

@@ -287,6 +287,21 @@ func TestAConnectionThatIsAMap(t *testing.T) {
 	require.Equal(t, "https://login.test/token or https://api.test", set.Text("https://login.test/token or https://api.test"))
 }
 
+// TestALoginIsMasked has all that is sent in it masked but names of users, and nothing else of its session.
+func TestALoginIsMasked(t *testing.T) {
+	t.Parallel()
+	set, _ := used(`{"host": "https://api.test", "session": {"login": {"url": "/login", "method": "POST", "headers": {"X-App": "h-hunter-1"}, ` +
+		`"body": {"username": "ana", "grant_type": "password", "pw": "b-hunter-2", "list": [{"pin": 123456}, "i-hunter-3"], "client": {"from": "file", "path": "login.txt"}}}, ` +
+		`"token": "{{ response.token }}", "send": {"header": "X-Session", "value": "Session {{ token }}"}, "expires": "30m", "logout": {"url": "/logout", "method": "DELETE"}}}`)
+	for _, secret := range []string{"h-hunter-1", "b-hunter-2", "i-hunter-3", "123456", "ana"} {
+		require.NotContains(t, set.Text("it says "+secret+" here"), secret)
+	}
+	const said = "POST /login with password of login.txt, X-Session: Session, {{ response.token }} for 30m, DELETE /logout, header"
+	require.Equal(t, said, set.Text(said))
+	set, _ = used(`{"session": {"login": {"url": "https://api.test/login", "form": {"from": "f-hunter-1", "to": "t-hunter-2"}}}}`)
+	require.Equal(t, "*** ***", set.Text("f-hunter-1 t-hunter-2"))
+}
+
 // TestWhereASecretIsMayBeShown has no word of a source masked, and the rest of its connection is.
 func TestWhereASecretIsMayBeShown(t *testing.T) {
 	t.Parallel()

@@ -339,6 +339,9 @@ func (s *stage) connections() (testConnections, error) {
 		if connection.HasSources(text) {
 			return connections, fmt.Errorf("connections: %s has a secret {from: …}; those of a test are made up: write a text", name)
 		}
+		if parsed, err := connection.Parse(text); err == nil && parsed.Session != nil {
+			return connections, fmt.Errorf("connections: %s has a session, which logs in; those of a test are made up: write headers, query or bearer", name)
+		}
 		connections.given[name] = text
 	}
 	if s.database != nil {

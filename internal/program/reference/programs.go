@@ -70,7 +70,7 @@ var files = []file{
 		"connections.yaml", ofWorkers + ", and serve",
 		"The file of `--connections`: a map of names to connections. A connection for `http` is `https://user:password@host`, `bearer:TOKEN` or " +
 			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or a map of what is sent: `bearer`, `basic`, `header`, `headers`, " +
-			"`query`, `oauth2` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url` and `password`. " +
+			"`query`, `oauth2`, `session` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url` and `password`. " +
 			"A secret is a text, or `{from: file, path: PATH}` or `{from: env, name: NAME}`, with `field` and `refresh`. The file is read again when it changes. " +
 			"Connections that are not in the file are read from `REPRISE_AUTH_NAME`.",
 		`pg_main: postgres://user:password@db.example.com/clinic
@@ -79,6 +79,12 @@ weather:
   query: {api_key: {from: file, path: weather}}
   headers: {X-Account: acme}
   host: https://api.weather.example.com
+shop:
+  host: https://shop.example.com
+  session:
+    login: {url: /login, body: {user: reprise, password: {from: file, path: shop}}}
+    token: "{{ response.token }}"
+    send: {header: X-Session}
 orders:
   oauth2:
     token_url: https://login.example.com/oauth2/token

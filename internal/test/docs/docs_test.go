@@ -17,6 +17,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/program/docsite"
+	"reprise/internal/program/host"
 	"reprise/internal/program/reference"
 	"reprise/internal/test/docs"
 	"reprise/interpreter"
@@ -105,6 +106,25 @@ func TestInvalidExamples(t *testing.T) {
 		file := source.NewFile(name, []byte(example.Text))
 		_, found := check.Validate(file, activities.Default(), check.Options{})
 		require.Equal(t, file.FormatAll(found), example.Next.Text, "%s:%d", example.File, example.Next.Line)
+	}
+	require.Positive(t, seen)
+}
+
+// connectionsFile finds the files of connections that pages write.
+var connectionsFile = regexp.MustCompile(`(?s)cat > connections\.yaml <<'EOF'\n(.*?\n)EOF\n`)
+
+// TestConnectionsOfPages: the worker reads what pages write as connections. A certificate is left out there.
+func TestConnectionsOfPages(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for page, text := range ownPages(t) {
+		for _, found := range connectionsFile.FindAllStringSubmatch(text, -1) {
+			file := filepath.Join(t.TempDir(), "connections.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(found[1], "PEM", "{from: file, path: pem}")), 0o600))
+			_, err := host.Connections(file)
+			require.NoError(t, err, page)
+			seen++
+		}
 	}
 	require.Positive(t, seen)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"reprise/activities/tooltest"
 	"reprise/internal/observe/ending"
 	"reprise/internal/program/demoapi"
 )
@@ -177,7 +179,17 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 	tokens := `{"oauth2": {"token_url": "` + w.api.URL() + `/auth/token?uses=1", "client_id": "demo", "client_secret": "%s"}}`
 	w.connected["unknown"] = fmt.Sprintf(tokens, password)
 	w.connected["granted"] = fmt.Sprintf(tokens, demoapi.DemoSecret)
-	w.secrets = append(w.secrets, demoapi.DemoSecret, "demo-token-")
+	w.secrets = append(w.secrets, demoapi.DemoSecret, "demo-token-", "session-t0ken-")
+	desk := tooltest.Answering(t, func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/login" && r.FormValue("password") == password {
+			fmt.Fprint(out, `{"token": "session-t0ken-1", "refresh": "session-t0ken-2"}`)
+			return
+		}
+		out.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(out, "you sent ", r.Header.Get("X-Session"), r.FormValue("password"))
+	})
+	session := `{"session": {"login": {"url": "` + desk + `/login", "form": {"password": %q}}, "token": "{{ response.token }}", "send": {"header": "X-Session"}}}`
+	w.connected["entered"], w.connected["locked"] = fmt.Sprintf(session, password), fmt.Sprintf(session, password+"-old")
 	w.secrets = append(w.secrets, password)
 	logged := &buffer{}
 	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -186,7 +198,7 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 
 	result := w.ends("completed", book(`
   - step: start
-    next: [good, wrong, refused, broken, basic, bearer, echo, unknown, granted]
+    next: [good, wrong, refused, broken, basic, bearer, echo, unknown, granted, entered, locked]
   - {step: good, tool: postgres, auth: pg, statement: SELECT 1 AS one}
   - {step: wrong, tool: postgres, auth: wrong, statement: SELECT 1 AS one, next: [{when: "{{ error is defined }}", step: done}]}
   - {step: refused, tool: postgres, auth: refused, statement: SELECT 1 AS one, next: [{when: "{{ error is defined }}", step: done}]}
@@ -195,11 +207,13 @@ func TestSecretsStayInTheWorker(t *testing.T) {
   - {step: bearer, tool: http, auth: bearer, url: "{{ api }}/auth/bearer?token=other", next: [{when: "{{ error.status == 401 }}", step: done}]}
   - {step: unknown, tool: http, auth: unknown, url: "{{ api }}/auth/oauth2", next: [{when: "{{ error.type == 'token' }}", step: done}]}
   - {step: granted, tool: http, auth: granted, url: "{{ api }}/auth/bearer?token=other", next: [{when: "{{ error.status == 401 }}", step: done}]}
+  - {step: entered, tool: http, auth: entered, url: /refused, next: [{when: "{{ error.status == 403 and error.body == 'you sent ***' }}", step: done}]}
+  - {step: locked, tool: http, auth: locked, url: /, next: [{when: "{{ error.type == 'login' and error.status == 403 }}", step: done}]}
   - {step: echo, tool: http, auth: basic, url: /status/500, next: [{when: "{{ error.status == 500 }}", step: done}]}
   - step: done
-output: "{{ [good, steps.wrong.error, steps.refused.error, steps.broken.error, steps.basic.error, steps.bearer.error, steps.unknown.error, steps.granted.error] }}"
+output: "{{ [good, steps.wrong.error, steps.refused.error, steps.broken.error, steps.basic.error, steps.bearer.error, steps.unknown.error, steps.granted.error, steps.entered.error, steps.locked.error] }}"
 `), nil)
-	require.Len(t, result.Warnings, 8)           // each step that fails
+	require.Len(t, result.Warnings, 10)          // each step that fails
 	require.Len(t, result.ValidationWarnings, 3) // a password and two tokens in addresses
 	encoded := logged.String()
 	require.NotEmpty(t, encoded)
