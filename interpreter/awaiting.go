@@ -38,7 +38,7 @@ func (a *AwaitedDetails) Progress() string {
 // Question is the first line of the question to people, "" for none. Values in it are
 // short and have no lines of their own, so that the author's words stay around them.
 func (a *AwaitedDetails) Question() string {
-	const mostValue = 32 // runes
+	const shownValue = 32 // runes
 	if a.Approval == nil {
 		return ""
 	}
@@ -46,7 +46,7 @@ func (a *AwaitedDetails) Question() string {
 	for _, piece := range a.Approval.Pieces() {
 		text := piece.Text
 		if piece.IsData {
-			text = source.Shorten(strings.Join(strings.Fields(source.Readable(text)), " "), mostValue)
+			text = source.Shorten(strings.Join(strings.Fields(source.Readable(text)), " "), shownValue)
 		} else if asked.Len() == 0 {
 			text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		}

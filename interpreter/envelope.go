@@ -80,7 +80,7 @@ func keyColumns(action *playbook.Action) []string {
 
 // listOfMaps finds the longest list of maps, or of lists of them, within a map and the maps in it; n is 0 where there is none.
 func listOfMaps(row map[string]any, level int) (path []any, n int) {
-	const mostLevels = 2
+	const levels = 2
 	for _, name := range playbook.SortedKeys(row) {
 		switch member := row[name].(type) {
 		case []any:
@@ -88,7 +88,7 @@ func listOfMaps(row map[string]any, level int) (path []any, n int) {
 				path, n = []any{name}, len(member)
 			}
 		case map[string]any:
-			if within, many := listOfMaps(member, level+1); level < mostLevels && many > n {
+			if within, many := listOfMaps(member, level+1); level < levels && many > n {
 				path, n = append([]any{name}, within...), many
 			}
 		}

@@ -53,8 +53,8 @@ func TooLargeResult(result CallResult, step *playbook.Step, message string) Call
 
 // ShortMessage is the error's message without the end of one that is very long.
 func (e *ErrorObject) ShortMessage() string {
-	const most = 2000
-	return source.Cut(e.Message, most)
+	const shown = 2000
+	return source.Cut(e.Message, shown)
 }
 
 // Brief is the error without what answers held.

@@ -78,8 +78,8 @@ type openWrite struct {
 	replaces bool
 }
 
-// maxSummed is how much of the end of a write its sum is made of, in bytes.
-const maxSummed = 4 << 10
+// summedBytes is how much of the end of a write its sum is made of, in bytes.
+const summedBytes = 4 << 10
 
 func sumOf(end []byte) string {
 	digest := sha256.Sum256(end)
@@ -87,7 +87,7 @@ func sumOf(end []byte) string {
 }
 
 // summed is the end of a write, of which sumOf is noted.
-func summed(content []byte) []byte { return content[max(0, len(content)-maxSummed):] }
+func summed(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
 
 // isIn reports whether the file holds what the write has put there.
 func (o *openWrite) isIn(w *fileWrite) (bool, error) {
@@ -102,7 +102,7 @@ func (o *openWrite) isIn(w *fileWrite) (bool, error) {
 	if o.sum == "" {
 		return true, nil
 	}
-	end := make([]byte, min(o.bytes, maxSummed))
+	end := make([]byte, min(o.bytes, summedBytes))
 	if _, err := file.ReadAt(end, o.size+o.bytes-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

@@ -84,11 +84,11 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 }
 
 func unknown(charset string, err error) string {
-	const most = 100
+	const shown = 100
 	if err == nil {
 		return ""
 	}
-	return charset[:min(len(charset), most)]
+	return charset[:min(len(charset), shown)]
 }
 
 // asciiNames are names that the Encoding Standard reads as windows-1252. ASCII has no byte beyond it.

@@ -71,8 +71,8 @@ var declaration = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-
 func (o Options) CharsetOf(content []byte, said string) string {
 	charset := cmp.Or(o.Encoding, said)
 	if charset == "" && o.Format == XML {
-		const most = 200
-		if found := declaration.FindSubmatch(content[:min(len(content), most)]); found != nil {
+		const declarationBytes = 200
+		if found := declaration.FindSubmatch(content[:min(len(content), declarationBytes)]); found != nil {
 			charset = string(found[1])
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // errArchive is that of an archive whose member cannot be read, which another attempt cannot either.
 var errArchive = errors.New("the archive cannot be read")
 
-// mostNamed is how many members of an archive a message names.
-const mostNamed = 10
+// shownMembers is how many members of an archive a message names.
+const shownMembers = 10
 
 // unzip reads a member of an archive. It is read where it lies if body is a file or a part of one, else it is read whole before.
 func (o Options) unzip(ctx context.Context, body, buffered io.Reader, limit int64) (*Unpacking, error) {
@@ -93,9 +93,9 @@ func named(pattern, name string) bool {
 }
 
 func members(files []*zip.File) string {
-	names := lists.Map(files[:min(len(files), mostNamed)], func(f *zip.File) string { return fmt.Sprintf("%q", shownMember(f)) })
-	if len(files) > mostNamed {
-		names = append(names, fmt.Sprintf("%d more", len(files)-mostNamed))
+	names := lists.Map(files[:min(len(files), shownMembers)], func(f *zip.File) string { return fmt.Sprintf("%q", shownMember(f)) })
+	if len(files) > shownMembers {
+		names = append(names, fmt.Sprintf("%d more", len(files)-shownMembers))
 	}
 	return strings.Join(names, ", ")
 }

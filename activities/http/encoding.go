@@ -50,15 +50,15 @@ func decoded(response *http.Response) (body io.Reader, done bool, err error) {
 		}
 		if body == nil {
 			return nil, false, encodingErrorf(response, interpreter.ClassFinal, "has the Content-Encoding %q, and only gzip, deflate and zstd are supported; "+
-				"request one of them in headers, as in Accept-Encoding: gzip", tool.CutText(word, maxShownEncoding))
+				"request one of them in headers, as in Accept-Encoding: gzip", tool.CutText(word, shownEncoding))
 		}
 		done = true
 	}
 	return body, done, nil
 }
 
-// maxShownEncoding bounds what a message has of an encoding.
-const maxShownEncoding = 40
+// shownEncoding bounds what a message has of an encoding.
+const shownEncoding = 40
 
 // decoder takes off an encoding, nil for one that is not known.
 func decoder(body *bufio.Reader, encoding string) (io.Reader, error) {

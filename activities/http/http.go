@@ -297,7 +297,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
 		return redirectErrorf(typeRedirects, "the redirect from %s leads to a URL that is not http or https (%s)",
-			requestPath(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
+			requestPath(out.request), tool.CutText(next.URL.Scheme, shownScheme))
 	}
 	next.URL = out.login.withoutQuery(next.URL) // which the server may repeat
 	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
@@ -341,8 +341,8 @@ func (out *outgoing) unfollowed(response *http.Response) error {
 }
 
 const (
-	// maxShownScheme bounds what a message has of a scheme.
-	maxShownScheme = 20
+	// shownScheme bounds what a message has of a scheme.
+	shownScheme = 20
 	// typeRedirect is the type of the error of a redirect that would make another request of this one, and typeRedirects that
 	// of one that is not followed.
 	typeRedirect  = "redirect"

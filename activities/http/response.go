@@ -229,12 +229,12 @@ func notText(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s is not text: %s, %d bytes%s",
-			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), maxShownType), "without a content type"), len(body), where),
+			requestLine(response.Request), cmp.Or(tool.CutText(response.Header.Get("Content-Type"), shownType), "without a content type"), len(body), where),
 	}
 }
 
-// maxShownType bounds what a message has of a content type.
-const maxShownType = 100
+// shownType bounds what a message has of a content type.
+const shownType = 100
 
 // maxErrorRead is how much is read of the body of an answer that failed, of which
 // MaxErrorBody is kept: JSON takes more on its way than in the history.

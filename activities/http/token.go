@@ -32,8 +32,8 @@ const (
 	tokenMargin = time.Minute
 	// maxToken bounds an access token, in bytes: servers take no longer headers.
 	maxToken = 16 << 10
-	// maxDescription bounds what an error has of a token endpoint's words.
-	maxDescription = 1 << 10
+	// shownDescription bounds what an error has of a token endpoint's words.
+	shownDescription = 1 << 10
 	// typeToken is the type of errors of a token endpoint that has answered.
 	typeToken = "token"
 )
@@ -378,7 +378,7 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 		e.Message += "; " + unread
 	}
 	if refused.ErrorDescription != "" {
-		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}
+		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, shownDescription)}
 	}
 	return e
 }

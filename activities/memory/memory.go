@@ -212,12 +212,12 @@ func AcquireBody(ctx context.Context, read, limit int64) error {
 // AcquireCharset lends memory for making UTF-8 of a body: a byte becomes up to
 // three, and the buffer doubles.
 func AcquireCharset(ctx context.Context, body []byte) error {
-	const most = 8
+	const perByte = 8
 	l := loanOf(ctx)
 	if l == nil || len(body) <= freeBytes {
 		return nil
 	}
-	return l.acquire(ctx, stageCharset, most*int64(len(body)))
+	return l.acquire(ctx, stageCharset, perByte*int64(len(body)))
 }
 
 // AcquireValue lends memory for a value that is made of what was read. What would

@@ -21,8 +21,8 @@ import (
 // maxLog is how much of what the code prints is kept: the end of it.
 const maxLog = 64 << 10
 
-// maxExitLog is how much of it an error shows when there is no report.
-const maxExitLog = 2 << 10
+// shownLog is how much of it an error shows when there is no report.
+const shownLog = 2 << 10
 
 // drainTime is how long the pipes of a process that has ended are read. They
 // end at once, unless a program that left the process group holds them.
@@ -159,8 +159,8 @@ func (p *process) report() (*report, error) {
 		return nil, tool.Errorf("the result of main cannot be read: %w", err)
 	}
 	tail := p.log
-	if len(tail) > maxExitLog {
-		tail = tail[len(tail)-maxExitLog:]
+	if len(tail) > shownLog {
+		tail = tail[len(tail)-shownLog:]
 	}
 	return nil, &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "exit",

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostRejected is how many rows a call may reject where max says nothing.
-const mostRejected = 100
+// defaultRejected is how many rows a call may reject where max says nothing.
+const defaultRejected = 100
 
 // rejection is where the rows of a write go that the database refuses.
 type rejection struct {
@@ -39,7 +39,7 @@ type RejectingTx interface {
 func rejectedKeys() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rejected rows; it is created when it is first needed."},
-		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(mostRejected), Doc: "How many rows of a call may be rejected; one more fails the sink."},
+		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultRejected), Doc: "How many rows of a call may be rejected; one more fails the sink."},
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *rejection) read(in interpreter.ToolInput) (err error) {
 	if r.table, err = rejectedTarget(in, fields); err != nil {
 		return err
 	}
-	r.max = mostRejected
+	r.max = defaultRejected
 	if most := fields["max"]; most != nil {
 		number, isNumber := most.(int)
 		if !isNumber || number < 0 {

@@ -185,8 +185,8 @@ func whereKeys() []playbook.Field {
 	}
 }
 
-// mostDeleted is the share of a table that delete_missing may delete where max_delete says nothing.
-const mostDeleted = 0.5
+// defaultDeleted is the share of a table that delete_missing may delete where max_delete says nothing.
+const defaultDeleted = 0.5
 
 // readStaging reads what is published at the end, and how.
 func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
@@ -200,7 +200,7 @@ func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 	if err := w.readWhere(in); err != nil {
 		return err
 	}
-	s.maxDelete = mostDeleted
+	s.maxDelete = defaultDeleted
 	if share := in.Fields["max_delete"].Data; share != nil {
 		number, isNumber := numberOf(share)
 		if isNumber {

@@ -385,7 +385,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 	w := write.State
 	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
 	before, again := w.Fence()
-	args = append(make([]any, 0, mostMoveArgs), w.Name, w.Holder, int64(before), int64(again))
+	args = append(make([]any, 0, moveArgs), w.Name, w.Holder, int64(before), int64(again))
 	if w.Rows != nil {
 		shape.floor, shape.sweeps = true, w.Rows.Sweep
 		args = append(args, belowRows(w.Name, w.Rows.Floor), ofState(w.Name, withCursor))
@@ -408,8 +408,8 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 	return text.(string), args, nil //nolint:forcetypeassert // nothing else is stored
 }
 
-// mostMoveArgs is how many arguments a move has, and the condition that may follow it.
-const mostMoveArgs = 11
+// moveArgs is how many arguments a move has, and the condition that may follow it.
+const moveArgs = 11
 
 // moveStatements are the texts of moves by their shapes, of which there are few.
 var moveStatements sync.Map

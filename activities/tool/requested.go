@@ -63,8 +63,8 @@ func unescaped(name string) string {
 	return name
 }
 
-// maxShownParams bounds error.params, in bytes of JSON.
-const maxShownParams = 4 << 10
+// shownParams bounds error.params, in bytes of JSON.
+const shownParams = 4 << 10
 
 // ShownParams are parameters as errors may show them, nil for none and where they are
 // very large.
@@ -79,7 +79,7 @@ func ShownParams(params map[string]any) any {
 		}
 	}
 	encoded, err := expression.Encode(shown)
-	if err != nil || len(encoded) > maxShownParams {
+	if err != nil || len(encoded) > shownParams {
 		return nil
 	}
 	return shown

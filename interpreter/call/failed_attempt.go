@@ -22,8 +22,8 @@ type FailedAttempt struct {
 	Error        *interpreter.ErrorObject
 }
 
-// mostLoggedBody bounds what a log gets of an error's body, in characters.
-const mostLoggedBody = 4000
+// loggedBody bounds what a log gets of an error's body, in characters.
+const loggedBody = 4000
 
 // Message is the attempt and what follows it in a line.
 func (f *FailedAttempt) Message() string {
@@ -71,8 +71,8 @@ func bodyText(body any) string {
 	trace, isTrace := expression.Member(body, "traceback").(string)
 	if !isTrace {
 		text := []rune(expression.Text(body))
-		return string(text[:min(len(text), mostLoggedBody)])
+		return string(text[:min(len(text), loggedBody)])
 	}
 	text := []rune(trace)
-	return string(text[max(0, len(text)-mostLoggedBody):])
+	return string(text[max(0, len(text)-loggedBody):])
 }

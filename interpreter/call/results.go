@@ -125,9 +125,9 @@ func (r results) complete(failure *interpreter.ErrorObject) *interpreter.ErrorOb
 
 // exhausted is the failure of a poll that never became ready.
 func (r results) exhausted(decision retry.Decision) *interpreter.ErrorObject {
-	const most = 200
+	const shown = 200
 	answer := r.config.shown(r.state.Last.Data)
-	last := source.Cut(expression.Text(answer.Data), most)
+	last := source.Cut(expression.Text(answer.Data), shown)
 	failure := r.complete(&interpreter.ErrorObject{
 		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",

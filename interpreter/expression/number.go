@@ -278,6 +278,6 @@ func shortest(v any) any {
 
 // shortText cuts text for a message.
 func shortText(s string) string {
-	const most = 40
-	return source.Cut(s, most)
+	const shown = 40
+	return source.Cut(s, shown)
 }

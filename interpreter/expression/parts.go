@@ -8,11 +8,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// maxParts bounds the parts that are shown of one expression.
-const maxParts = 20
+// shownParts bounds the parts that are shown of one expression.
+const shownParts = 20
 
-// maxPartText is how much of the text of a part is kept, in characters.
-const maxPartText = 80
+// shownPartText is how much of the text of a part is kept, in characters.
+const shownPartText = 80
 
 // Part is a part of an expression, for people: what the author wrote, and what it gives.
 type Part struct {
@@ -34,7 +34,7 @@ func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	finder.visit(parsed.node)
 	all := make([]Part, 0, len(finder.found))
 	for _, found := range finder.found {
-		part := Part{Text: source.Cut(found.text, maxPartText)}
+		part := Part{Text: source.Cut(found.text, shownPartText)}
 		code, err := compileTree(p.source, new(lowering).value(found.node))
 		if err == nil {
 			of := Program{source: p.source, code: code, tree: found.node, refs: p.refs, roots: p.roots, builds: true}
@@ -54,7 +54,7 @@ func (t *Template) Parts(scope Scope, b *Budget) []Part {
 			continue
 		}
 		for _, part := range s.Program.Parts(scope, b) {
-			if len(all) < maxParts && !slices.ContainsFunc(all, func(other Part) bool { return other.Text == part.Text }) {
+			if len(all) < shownParts && !slices.ContainsFunc(all, func(other Part) bool { return other.Text == part.Text }) {
 				all = append(all, part)
 			}
 		}
@@ -146,7 +146,7 @@ func (f *partFinder) addInside(node ast.Node) {
 
 func (f *partFinder) add(node ast.Node) {
 	span, known := f.tree.spans[node]
-	if !known || len(f.found) == maxParts {
+	if !known || len(f.found) == shownParts {
 		return
 	}
 	text := string(f.text[span.From:span.To])

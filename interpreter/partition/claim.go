@@ -108,14 +108,14 @@ func (c BackfillClaim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) 
 
 // Words names what is claimed, "" for nothing.
 func (c BackfillClaim) Words() string {
-	const most = 5
+	const shown = 5
 	words := slices.Clone(c.Keys)
 	for i := 0; i < len(c.Spans); i += 2 {
 		words = append(words, "from "+text(c.Spans[i])+" to "+text(c.Spans[i+1]))
 	}
 	more := ""
-	if n := len(words) - most; n > 0 {
-		words, more = words[:most], fmt.Sprintf(" and %d more", n)
+	if n := len(words) - shown; n > 0 {
+		words, more = words[:shown], fmt.Sprintf(" and %d more", n)
 	}
 	return strings.Join(words, ", ") + more
 }

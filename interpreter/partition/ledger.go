@@ -298,17 +298,17 @@ func ReadLedger(packed []byte) (*Ledger, error) {
 
 // Describe shows what is kept, as Markdown.
 func (l *Ledger) Describe() string {
-	const most = 20
+	const shown = 20
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "%d spans of time, %d partitions of lists, %d runs\n", len(l.spans), len(l.listed), len(l.running))
-	for _, s := range l.spans[max(len(l.spans)-most, 0):] {
+	for _, s := range l.spans[max(len(l.spans)-shown, 0):] {
 		word := Done
 		if s.failed {
 			word = Failed
 		}
 		fmt.Fprintf(&lines, "- %s to %s: %s, `%s`\n", text(s.from), text(s.to), word, s.identity)
 	}
-	for _, c := range l.claims[:min(len(l.claims), most)] {
+	for _, c := range l.claims[:min(len(l.claims), shown)] {
 		fmt.Fprintf(&lines, "- claimed by `%s`: %s\n", c.Run, c.Words())
 	}
 	return lines.String()

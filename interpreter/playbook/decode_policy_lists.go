@@ -252,9 +252,9 @@ func (pb *Playbook) NameUses(found source.Diagnostics) {
 
 // usedBy names the places that use a list.
 func (l *lentList) usedBy() string {
-	const most = 3
-	uses := lists.Map(l.uses[:min(len(l.uses), most)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
-	if more := len(l.uses) - most; more > 0 {
+	const shown = 3
+	uses := lists.Map(l.uses[:min(len(l.uses), shown)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
+	if more := len(l.uses) - shown; more > 0 {
 		uses = append(uses, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf(" (%s is used by %s)", l.from, strings.Join(uses, ", "))

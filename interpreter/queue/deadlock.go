@@ -139,8 +139,8 @@ func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
 	return nil
 }
 
-// maxCircleText bounds what a failure says of a circle, in bytes.
-const maxCircleText = 2000
+// shownCircle bounds what a failure says of a circle, in bytes.
+const shownCircle = 2000
 
 // circleText says who waits for whom, seen from the first of a circle.
 func circleText(circle []Deadlock, queues map[string]Queue) string {
@@ -151,8 +151,8 @@ func circleText(circle []Deadlock, queues map[string]Queue) string {
 	}
 	fmt.Fprintf(&b, "it waits for %s, which waits for the end of this run", circle[0].Holder.WorkflowID)
 	text := b.String()
-	if len(text) > maxCircleText {
-		text = strings.ToValidUTF8(text[:maxCircleText], "") + "…"
+	if len(text) > shownCircle {
+		text = strings.ToValidUTF8(text[:shownCircle], "") + "…"
 	}
 	return text
 }

@@ -345,15 +345,15 @@ type Status struct {
 	Positions []int `json:"positions,omitempty"`
 }
 
-// mostShown bounds the holders that a Status names.
-const mostShown = 5
+// shownHolders bounds the holders that a Status names.
+const shownHolders = 5
 
 // Status describes the queue, and the positions of some runs.
 func (q *Queue) Status(runs []Member) Status {
 	status := Status{
 		Name: q.Name, Limit: q.Limit, Waiting: len(q.Waiting), Running: len(q.Holders), Positions: make([]int, len(runs)),
 	}
-	for _, holder := range q.Holders[:min(len(q.Holders), mostShown)] {
+	for _, holder := range q.Holders[:min(len(q.Holders), shownHolders)] {
 		status.Holders, status.HoldersSince = append(status.Holders, holder.WorkflowID), append(status.HoldersSince, holder.Since)
 	}
 	positions := make(map[Member]int, 2*len(q.Waiting))

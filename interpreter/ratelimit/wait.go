@@ -19,15 +19,15 @@ const (
 // WaitForms names what ParseWait reads, for messages.
 const WaitForms = "seconds, a duration such as 90s, an HTTP date, an RFC 3339 time, or seconds or milliseconds since 1970"
 
-// maxShownWait bounds what a message has of a wait that cannot be read, in bytes.
-const maxShownWait = 100
+// shownWait bounds what a message has of a wait that cannot be read, in bytes.
+const shownWait = 100
 
 // Shown is a wait that cannot be read, for messages.
 func Shown(text string) string {
-	if len(text) <= maxShownWait {
+	if len(text) <= shownWait {
 		return strconv.Quote(text)
 	}
-	return strconv.Quote(strings.ToValidUTF8(text[:maxShownWait], "")) + "…"
+	return strconv.Quote(strings.ToValidUTF8(text[:shownWait], "")) + "…"
 }
 
 // ParseWait reads how long a text says to wait; WaitForms has the forms. A negative wait

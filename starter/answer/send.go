@@ -349,8 +349,8 @@ func reportAnswer(streams cli.Streams, t *answerer, doc AnswerDocument) error {
 	return err
 }
 
-// mostAwaitedShown bounds the attempts that are named where another was meant.
-const mostAwaitedShown = 10
+// shownAwaited bounds the attempts that are named where another was meant.
+const shownAwaited = 10
 
 // writeAwaited names the attempts that await an answer, with the commands that give it.
 func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now time.Time) {
@@ -358,7 +358,7 @@ func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now t
 		return
 	}
 	b.WriteString("these attempts await an answer:\n")
-	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), mostAwaitedShown)] {
+	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), shownAwaited)] {
 		in := ""
 		if awaited.Run != "" {
 			in = " in " + terminal.Visible(awaited.Run)
@@ -369,7 +369,7 @@ func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now t
 		}
 		b.WriteString("    " + render.AnswerCommand(cmp.Or(awaited.Run, doc.WorkflowID), awaited.Step, awaited.Index, &awaited.AwaitedDetails) + "\n")
 	}
-	if more := len(doc.Awaits) - mostAwaitedShown; more > 0 {
+	if more := len(doc.Awaits) - shownAwaited; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)
 	}
 	if left > 0 {

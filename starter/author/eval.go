@@ -150,7 +150,7 @@ func noteUngiven(streams cli.Streams, template *expression.Template, names map[s
 
 func printEvaluation(streams cli.Streams, doc evaluation) error {
 	paper := terminal.PaperOf(streams.Out)
-	printer := try.Printer{W: streams.Out, Width: paper.Width, Limit: mostEvalLines}
+	printer := try.Printer{W: streams.Out, Width: paper.Width, Limit: shownLines}
 	printer.Parts("  ", doc.Parts)
 	if doc.Error != "" {
 		streams.Notef("starter: %s", doc.Error)
@@ -161,8 +161,8 @@ func printEvaluation(streams cli.Streams, doc evaluation) error {
 	return err
 }
 
-// mostEvalLines bounds the lines of a value, in threes.
-const mostEvalLines = 100
+// shownLines bounds the lines of a value, in threes.
+const shownLines = 100
 
 func describeValue(doc evaluation) string {
 	if doc.Type == "boolean" {

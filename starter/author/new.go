@@ -248,7 +248,7 @@ func describe(a *cli.App, o *newOptions) (*scaffold.Description, error) {
 func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold.Description, error) {
 	all := document.Operations()
 	if id == "" && len(all) != 1 {
-		ids := lists.Map(all[:min(len(all), mostOperations)], func(one scaffold.Operation) string { return one.ID })
+		ids := lists.Map(all[:min(len(all), shownOperations)], func(one scaffold.Operation) string { return one.ID })
 		return nil, fmt.Errorf("the document has %s; name one with --operation, such as %s", terminal.Count(len(all), "operation"), strings.Join(ids, ", "))
 	}
 	if id == "" {
@@ -257,8 +257,8 @@ func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold
 	return document.Describe(id)
 }
 
-// mostOperations is how many operations are named.
-const mostOperations = 10
+// shownOperations is how many operations are named.
+const shownOperations = 10
 
 // readDocument reads a file of a bounded size.
 func readDocument(path string) ([]byte, error) {

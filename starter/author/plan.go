@@ -265,8 +265,8 @@ func planPartitions(ctx context.Context, s *session.Session, checked load.Checke
 	return nil
 }
 
-// mostTimes is how many times of a schedule are shown.
-const mostTimes = 3
+// shownTimes is how many times of a schedule are shown.
+const shownTimes = 3
 
 // planSchedules finds the schedules that start runs of the playbook.
 func planSchedules(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, _ call.PlanInput, doc *planDocument) error {
@@ -280,7 +280,7 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 		}
 		times, next := timetable.Read(one.Described.Schedule), cli.OrEmpty(one.Described.Info.NextActionTimes)
 		doc.Schedules = append(doc.Schedules, plannedSchedule{
-			Name: one.ID, When: wording.TimesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), mostTimes)],
+			Name: one.ID, When: wording.TimesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), shownTimes)],
 		})
 	}
 	if len(doc.Schedules) == 0 && checked.Book.Schedule != nil {

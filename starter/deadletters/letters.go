@@ -125,8 +125,8 @@ type listOptions struct {
 	output  string
 }
 
-// mostListed is how many dead letters a table shows by default.
-const mostListed = 100
+// shownLetters is how many dead letters a table shows by default.
+const shownLetters = 100
 
 func newDeadLettersListCommand(a *cli.App) *cobra.Command {
 	options := &listOptions{}
@@ -138,7 +138,7 @@ func newDeadLettersListCommand(a *cli.App) *cobra.Command {
 	}
 	options.letters.add(command)
 	command.Flags().BoolVar(&options.all, "all", false, "also those that a reprocess has completed")
-	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("maximum number to list; default %d in a table, all as JSON", mostListed))
+	command.Flags().IntVar(&options.limit, "limit", 0, fmt.Sprintf("maximum number to list; default %d in a table, all as JSON", shownLetters))
 	options.server.Add(command)
 	cli.OutputFlag(command, &options.output)
 	return command
@@ -175,7 +175,7 @@ func listLetters(
 	list := letterList{DeadLetters: letters, Total: len(letters), Cancelled: countCancelled(chains, filter)}
 	limit := options.limit
 	if limit <= 0 && options.output == "table" {
-		limit = mostListed
+		limit = shownLetters
 	}
 	if limit > 0 {
 		list.DeadLetters = letters[:min(limit, len(letters))]
@@ -199,8 +199,8 @@ func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
 	return n
 }
 
-// mostHints bounds the runs that a hint names.
-const mostHints = 10
+// shownHints bounds the runs that a hint names.
+const shownHints = 10
 
 // hintCancelled prints which runs have cancelled iterations, and how to run them again.
 func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadletter.Filter) {
@@ -210,7 +210,7 @@ func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadl
 		if n == 0 {
 			continue
 		}
-		if hinted++; hinted > mostHints {
+		if hinted++; hinted > shownHints {
 			streams.Notef("more runs have cancelled iterations")
 			return
 		}

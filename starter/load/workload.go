@@ -158,9 +158,9 @@ func ParseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
-// mostUnread is how many keys that nothing reads are named: a workload may have any
+// shownUnread is how many keys that nothing reads are named: a workload may have any
 // number.
-const mostUnread = 20
+const shownUnread = 20
 
 // Unread names keys that the playbook's workload does not have and that no expression
 // reads: most are misspelt.
@@ -171,8 +171,8 @@ func Unread(book *playbook.Playbook, workload map[string]any) []string {
 	}
 	unknown := lists.Filter(cli.SortedKeys(workload), func(key string) bool { return !slices.Contains(reads.Keys, key) })
 	var warnings []string
-	for _, key := range unknown[:min(len(unknown), mostUnread)] {
-		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression uses it", source.Cut(key, mostKey))
+	for _, key := range unknown[:min(len(unknown), shownUnread)] {
+		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression uses it", source.Cut(key, shownKey))
 		if near := expression.Suggest(key, reads.Keys); near != "" {
 			warning += fmt.Sprintf("; did you mean %q?", near)
 		}
@@ -184,8 +184,8 @@ func Unread(book *playbook.Playbook, workload map[string]any) []string {
 	return warnings
 }
 
-// mostKey is how much of a key is shown, in characters.
-const mostKey = 100
+// shownKey is how much of a key is shown, in characters.
+const shownKey = 100
 
 // CheckRead warns of keys that nothing reads, at once, and in the document of the run;
 // with strict they are a usage error.

@@ -113,13 +113,13 @@ func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, fo
 	return doc, nil
 }
 
-// mostReported bounds the input and the result in a report, in bytes.
-const mostReported = 64 << 10
+// shownReported bounds the input and the result in a report, in bytes.
+const shownReported = 64 << 10
 
 // addValues adds to a report what the run had and made, and how to continue.
 func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *report.Document) {
 	shown := func(value any) string {
-		text, cut := render.MaskedJSON(value, mostReported)
+		text, cut := render.MaskedJSON(value, shownReported)
 		if cut {
 			text += "\n…"
 		}

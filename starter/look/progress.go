@@ -35,11 +35,11 @@ type liveProgress struct {
 	drawn int // lines of the block on the screen
 }
 
-// mostLive bounds the block; a terminal cannot redraw what has scrolled away.
-const mostLive = 20
+// shownLive bounds the block; a terminal cannot redraw what has scrolled away.
+const shownLive = 20
 
 func (p *liveProgress) show(lines []line) {
-	lines = lines[max(0, len(lines)-mostLive):]
+	lines = lines[max(0, len(lines)-shownLive):]
 	var b strings.Builder
 	p.erase(&b)
 	for _, line := range lines {

@@ -88,8 +88,8 @@ type listSchedulesOptions struct {
 	output string
 }
 
-// mostSchedules is how many schedules a list shows by default.
-const mostSchedules = 100
+// shownSchedules is how many schedules a list shows by default.
+const shownSchedules = 100
 
 func newScheduleListCommand(a *cli.App) *cobra.Command {
 	options := &listSchedulesOptions{}
@@ -97,7 +97,7 @@ func newScheduleListCommand(a *cli.App) *cobra.Command {
 		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return listSchedules(a, options) },
 	}
-	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "maximum number to list, 0 for all")
+	command.Flags().IntVar(&options.limit, "limit", shownSchedules, "maximum number to list, 0 for all")
 	command.Flags().StringVar(&options.after, "after", "", "only schedules whose names sort after this one: the next page")
 	options.server.Add(command)
 	cli.OutputFlag(command, &options.output)

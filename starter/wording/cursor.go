@@ -5,13 +5,13 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// mostCursor is how much of a cursor is shown, in characters: a token may be long.
-const mostCursor = 200
+// shownCursor is how much of a cursor is shown, in characters: a token may be long.
+const shownCursor = 200
 
 // CursorText is a cursor for people.
 func CursorText(cursor expression.Value) string {
 	if cursor.Data == nil {
 		return "-"
 	}
-	return terminal.Shorten(expression.Text(cursor.Data), mostCursor)
+	return terminal.Shorten(expression.Text(cursor.Data), shownCursor)
 }

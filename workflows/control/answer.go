@@ -300,9 +300,9 @@ func AnswerElsewhereError(id string) error {
 
 // callNames names calls, at most ten of them.
 func callNames(calls []*AwaitedCall) string {
-	const most = 10
-	names := lists.Map(calls[:min(len(calls), most)], func(call *AwaitedCall) string { return gate.CallName(call.Call) })
-	if len(calls) > most {
+	const shown = 10
+	names := lists.Map(calls[:min(len(calls), shown)], func(call *AwaitedCall) string { return gate.CallName(call.Call) })
+	if len(calls) > shown {
 		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")

@@ -98,13 +98,13 @@ func (k *states) next(ctx workflow.Context) (failure *interpreter.ErrorObject, n
 	return gate.ContinueAsNew(ctx, incremental.WorkflowName, snapshot, "the states of a step")
 }
 
-// mostStatesShown bounds the states that the details name.
-const mostStatesShown = 20
+// shownStates bounds the states that the details name.
+const shownStates = 20
 
 // render shows the first of the states.
 func (k *states) render(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("state", "watermark", "moved", "run")
-	for _, state := range k.States(incremental.NameRange{Most: mostStatesShown}) {
+	for _, state := range k.States(incremental.NameRange{Most: shownStates}) {
 		run := ""
 		if state.Run != "" {
 			run = gate.LinkTo(ctx, source.Code(state.Run, protocol.MaxText), state.Run)

@@ -253,8 +253,8 @@ func (k *queueKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	return gate.ContinueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
 }
 
-// mostInDetails bounds the runs that the details of a queue name.
-const mostInDetails = 20
+// shownInDetails bounds the runs that the details of a queue name.
+const shownInDetails = 20
 
 // describe writes the status of the queue.
 func (k *queueKeeper) describe(ctx workflow.Context) {
@@ -262,14 +262,14 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 	row := func(member queue.Entry, state string) {
 		table.Row(gate.LinkTo(ctx, source.Code(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))
 	}
-	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), mostInDetails)] {
+	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), shownInDetails)] {
 		state := "**has a slot**"
 		if holder.Leaving {
 			state = "**is cancelled**"
 		}
 		row(holder, state)
 	}
-	for i, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostInDetails)] {
+	for i, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), shownInDetails)] {
 		row(waiting, fmt.Sprintf("position %d", i+1))
 	}
 	what := "Concurrency key"

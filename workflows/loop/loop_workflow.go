@@ -354,9 +354,9 @@ func (l *Loop) summary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
 	}
-	const most = 60
+	const shown = 60
 	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(),
-		source.Code(expression.Text(calls[0].Element.Data), most))
+		source.Code(expression.Text(calls[0].Element.Data), shown))
 }
 
 func (l *Loop) progress() (protocol.Progress, error) {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// mostVisits is how many visits of steps the details of a run show: the newest.
-	mostVisits = 40
+	// shownVisits is how many visits of steps the details of a run show: the newest.
+	shownVisits = 40
 )
 
 // describe writes the status of the run, and publishes it where it has changed.
 func (s *status) describe(ctx workflow.Context) {
 	records := s.records
 	table := gate.NewMarkdownTable("step", "state", "progress", "next retry", "waits for, or last error")
-	if earlier := len(records) - mostVisits; earlier > 0 {
+	if earlier := len(records) - shownVisits; earlier > 0 {
 		records = records[earlier:]
 		table.Row(fmt.Sprintf("… %d earlier visits", earlier), "", "", "", "")
 	}

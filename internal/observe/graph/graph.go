@@ -47,8 +47,8 @@ type sinkNode struct {
 
 // Texts of a graph are cut to so many characters.
 const (
-	mostCondition = 48
-	mostTarget    = 48
+	shownCondition = 48
+	shownTarget    = 48
 )
 
 // New draws a playbook, and a run of it unless status is nil. Below gives what
@@ -121,11 +121,11 @@ func (n names) toolText(action *playbook.Action) string {
 	name, isLiteral := action.ToolName()
 	switch {
 	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
-		return terminal.Shorten("workbook "+n.fill(action.Field("name").Raw), mostTarget)
+		return terminal.Shorten("workbook "+n.fill(action.Field("name").Raw), shownTarget)
 	case isLiteral:
 		return name
 	case action.Tool != nil:
-		return terminal.Shorten(n.fill(action.Tool.Raw), mostTarget)
+		return terminal.Shorten(n.fill(action.Tool.Raw), shownTarget)
 	}
 	return ""
 }
@@ -145,7 +145,7 @@ func loopText(loop *playbook.Loop) string {
 	if loop.Collection != nil && loop.Collection.Raw != "" {
 		over = " over " + bare(loop.Collection.Raw)
 	}
-	return terminal.Shorten("loop"+over, mostTarget) + ": " + mode
+	return terminal.Shorten("loop"+over, shownTarget) + ": " + mode
 }
 
 func routeText(route *playbook.Route) string {
@@ -153,7 +153,7 @@ func routeText(route *playbook.Route) string {
 	case route.Else:
 		return "else"
 	case route.When != nil:
-		return terminal.Shorten(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
+		return terminal.Shorten(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), shownCondition)
 	}
 	return ""
 }
@@ -200,7 +200,7 @@ func (n names) sinkText(action *playbook.Action) string {
 	text := n.toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
 		if node := action.Field(name); node != nil && node.Raw != "" {
-			return terminal.Shorten(text+" "+n.fill(node.Raw), mostTarget)
+			return terminal.Shorten(text+" "+n.fill(node.Raw), shownTarget)
 		}
 	}
 	return text

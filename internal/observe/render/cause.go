@@ -71,7 +71,7 @@ func (c *Cause) describe(failure *interpreter.ErrorObject) {
 	c.Message, c.Request = failure.Message, failure.URL
 	if params := failure.Params.Data; params != nil {
 		if of, isMap := params.(map[string]any); !isMap || len(of) > 0 {
-			c.Params, _ = MaskedJSON(params, mostParams)
+			c.Params, _ = MaskedJSON(params, shownParams)
 		}
 	}
 	if failure.Status != 0 {
@@ -80,8 +80,8 @@ func (c *Cause) describe(failure *interpreter.ErrorObject) {
 	c.Headers = lists.Map(playbook.SortedKeys(failure.Headers), func(name string) string { return name + ": " + failure.Headers[name] })
 }
 
-// mostParams bounds the parameters of a request, in bytes.
-const mostParams = 2 << 10
+// shownParams bounds the parameters of a request, in bytes.
+const shownParams = 2 << 10
 
 // marked is the last line of the playbook's file that a text names, 0 for none.
 func (o EndedRun) marked(body Excerpt) (line int) {
@@ -124,8 +124,8 @@ func (o EndedRun) policyOf(record *protocol.StepRecord, failure *interpreter.Err
 
 // Bounds of what is shown of a text at once; the rest is folded.
 const (
-	mostShownLines = 40
-	shownEnds      = 15
+	shownLines = 40
+	shownEnds  = 15
 )
 
 // Excerpt is a long text whose middle can be folded.
@@ -138,7 +138,7 @@ type Excerpt struct {
 // NewExcerpt folds the middle of a long text.
 func NewExcerpt(text string) Excerpt {
 	lines := strings.Split(text, "\n")
-	if len(lines) <= mostShownLines {
+	if len(lines) <= shownLines {
 		return Excerpt{Head: text}
 	}
 	middle := lines[shownEnds : len(lines)-shownEnds]

@@ -168,17 +168,17 @@ func Help(status *runs.Status) []string {
 	return append(help, Answers(status)...)
 }
 
-// mostAnswersSaid bounds the commands that a status names for what awaits an answer.
-const mostAnswersSaid = 5
+// shownAnswers bounds the commands that a status names for what awaits an answer.
+const shownAnswers = 5
 
 // Answers are the commands that answer what a run awaits, or show it.
 func Answers(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
 		below := childCommands(step)
-		help = append(help, below[:min(len(below), mostAnswersSaid-len(help))]...)
+		help = append(help, below[:min(len(below), shownAnswers-len(help))]...)
 		switch {
-		case len(help) == mostAnswersSaid:
+		case len(help) == shownAnswers:
 		case step.Awaits != nil:
 			help = append(help, "to answer: "+AnswerCommand(status.WorkflowID, step.Step, nil, step.Awaits))
 		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():

@@ -127,8 +127,8 @@ func duration(record protocol.StepRecord) string {
 	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
 }
 
-// mostFailures bounds the failed iterations that are listed.
-const mostFailures = 20
+// shownFailures bounds the failed iterations that are listed.
+const shownFailures = 20
 
 func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper) {
 	for _, record := range o.Result.Steps {
@@ -139,8 +139,8 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 		slices.SortFunc(failures, func(x, y interpreter.LoopError) int { return cmp.Compare(x.Index, y.Index) })
 		fmt.Fprintf(b, "failed iterations of %s:\n", StepName(record))
 		for i, failure := range failures {
-			if i == mostFailures {
-				fmt.Fprintf(b, "  and %d more\n", len(failures)-mostFailures)
+			if i == shownFailures {
+				fmt.Fprintf(b, "  and %d more\n", len(failures)-shownFailures)
 				break
 			}
 			line := fmt.Sprintf("[%d] %s: %s", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
@@ -154,8 +154,8 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 
 // Bounds of what is printed of an error's body.
 const (
-	mostBodyLines = 20
-	mostBodyBytes = 2 << 10
+	shownBodyLines = 20
+	shownBodyBytes = 2 << 10
 )
 
 // writeBody prints the beginning and the end of what an error came with: a traceback, the output of a program, or an
@@ -168,7 +168,7 @@ func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject
 	if body == "" {
 		return
 	}
-	text := ends(o.placed(body), mostBodyLines, mostBodyBytes)
+	text := ends(o.placed(body), shownBodyLines, shownBodyBytes)
 	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
 }
 
@@ -209,8 +209,8 @@ func iterationFailure(failure interpreter.LoopError) string {
 	return fmt.Sprintf("%s (%s)", message, terminal.Count(failure.Attempts, "attempt"))
 }
 
-// mostResult bounds what is printed of a result, in bytes.
-const mostResult = 4 << 10
+// shownResult bounds what is printed of a result, in bytes.
+const shownResult = 4 << 10
 
 func writeResult(b *strings.Builder, result any) {
 	if result == nil {
@@ -229,9 +229,9 @@ func writeResult(b *strings.Builder, result any) {
 }
 
 func cutResult(text string) string {
-	if len(text) <= mostResult {
+	if len(text) <= shownResult {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostResult], "") +
-		fmt.Sprintf("\n… (cut at %d of %d bytes; --output json gives all of it)", mostResult, len(text))
+	return strings.ToValidUTF8(text[:shownResult], "") +
+		fmt.Sprintf("\n… (cut at %d of %d bytes; --output json gives all of it)", shownResult, len(text))
 }

@@ -84,8 +84,8 @@ func tablesText(rows *interpreter.Rows, most int) []string {
 	return said
 }
 
-// mostTables is how many tables of a step are shown at a terminal.
-const mostTables = 10
+// shownTables is how many tables of a step are shown at a terminal.
+const shownTables = 10
 
 // rowsOfStep says what a step did to data, by tables. What it has read is said with its state, where it keeps one.
 func rowsOfStep(step runs.Step) []string {
@@ -98,7 +98,7 @@ func rowsOfStep(step runs.Step) []string {
 
 // rowLines says what was done to data, by tables, with totals of them.
 func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
-	tables := tablesText(rows, mostTables)
+	tables := tablesText(rows, shownTables)
 	if len(tables) > 1 {
 		return append([]string{RowsText(totals)}, tables...)
 	}
@@ -132,15 +132,15 @@ func watermarkText(before, after, pending expression.Value, states int, state st
 	return fmt.Sprintf("watermark from %s to %s", was, is)
 }
 
-// mostCursor is how much of a watermark is shown, in characters.
-const mostCursor = 100
+// shownCursor is how much of a watermark is shown, in characters.
+const shownCursor = 100
 
 // cursorText is a watermark, or where one begins that has no value yet.
 func cursorText(value expression.Value) string {
 	if value.Data == nil {
 		return "the beginning"
 	}
-	return terminal.Shorten(expression.Text(value.Data), mostCursor)
+	return terminal.Shorten(expression.Text(value.Data), shownCursor)
 }
 
 // rowsOfRun says what all steps did to data, "" where that is what one of them did.

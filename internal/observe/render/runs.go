@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// mostPlaybook is how much of the name of a playbook a list has, in characters: the ID of a run begins with it.
-const mostPlaybook = 30
+// shownPlaybook is how much of the name of a playbook a list has, in characters: the ID of a run begins with it.
+const shownPlaybook = 30
 
 // Runs is a table of runs that fits a terminal.
 func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
@@ -30,7 +30,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 		for i, run := range list {
 			end := cmp.Or(run.EndedAt, now)
 			rows = append(rows, terminal.Row(columns, map[string]string{
-				"run": ids[i], "playbook": paper.Shorten(run.Playbook, mostPlaybook), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
+				"run": ids[i], "playbook": paper.Shorten(run.Playbook, shownPlaybook), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
 				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
 				"rows": ShortRows(run.Rows),
 			}))

@@ -14,8 +14,8 @@ import (
 	"reprise/internal/observe/stats"
 )
 
-// mostNamed bounds the runs that stats names one by one.
-const mostNamed = 20
+// shownRuns bounds the runs that stats names one by one.
+const shownRuns = 20
 
 // Stats writes figures as tables that fit a terminal.
 func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
@@ -26,7 +26,7 @@ func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 		_, _ = io.WriteString(w, b.String())
 	}
 	for i, run := range s.Runs {
-		if i == mostNamed {
+		if i == shownRuns {
 			line("and %d more runs", len(s.Runs)-i)
 			break
 		}

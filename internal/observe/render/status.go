@@ -167,15 +167,15 @@ func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	return shown
 }
 
-// mostOfLine is how much of a line of a body is shown, in columns.
-const mostOfLine = 300
+// shownOfLine is how much of a line of a body is shown, in columns.
+const shownOfLine = 300
 
 // endsOf is a line, without its middle where it is too long for a terminal.
 func endsOf(line string, paper terminal.Paper) string {
 	if paper.Width >= terminal.Unbounded {
 		return line
 	}
-	return terminal.Middle(terminal.OneLine(line), mostOfLine)
+	return terminal.Middle(terminal.OneLine(line), shownOfLine)
 }
 
 // lateText is how long a late run has been open, and how long it was expected to be.
@@ -630,14 +630,14 @@ func waitText(item runs.Item, now time.Time, paper terminal.Paper) string {
 
 // messageOf is the message of an error, which is cut for a terminal only.
 func messageOf(failure *interpreter.ErrorObject, paper terminal.Paper) string {
-	return paper.Shorten(failure.Message, mostMessage)
+	return paper.Shorten(failure.Message, shownMessage)
 }
 
-// mostMessage is how much of an error's message a status has, in characters.
-const mostMessage = 300
+// shownMessage is how much of an error's message a status has, in characters.
+const shownMessage = 300
 
-// mostIterations bounds the iterations of a step that are listed for eyes.
-const mostIterations = 100
+// shownIterations bounds the iterations of a step that are listed for eyes.
+const shownIterations = 100
 
 // writeIterations lists iterations of a step.
 func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, paper terminal.Paper) {
@@ -645,11 +645,11 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, paper t
 		return
 	}
 	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
-	shown := step.Iterations[:min(len(step.Iterations), mostIterations)]
+	shown := step.Iterations[:min(len(step.Iterations), shownIterations)]
 	for _, iteration := range shown {
 		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
 		if iteration.Awaits != nil {
-			if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), mostMessage), paper.Shorten(iteration.Awaits.Question(), mostMessage)); asks != "" {
+			if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), shownMessage), paper.Shorten(iteration.Awaits.Question(), shownMessage)); asks != "" {
 				line += ": " + asks
 			}
 		} else if iteration.Error != nil {

@@ -39,7 +39,7 @@ func (o EndedRun) verdict(paper terminal.Paper) string {
 	}
 	record := o.failed()
 	if record == nil {
-		return text + ": " + terminal.Shorten(o.Result.Error.Message, mostVerdict)
+		return text + ": " + terminal.Shorten(o.Result.Error.Message, shownVerdict)
 	}
 	text += " in " + StepName(*record) + o.place(record.Step)
 	failure, first := o.Result.Error, firstFailed(record)
@@ -50,11 +50,11 @@ func (o EndedRun) verdict(paper terminal.Paper) string {
 		}
 	}
 	message := strings.TrimPrefix(failure.Message, "step "+record.Step+": ")
-	return text + ": " + terminal.Shorten(message, mostVerdict)
+	return text + ": " + terminal.Shorten(message, shownVerdict)
 }
 
-// mostVerdict bounds what a verdict has of an error's message, in characters.
-const mostVerdict = 500
+// shownVerdict bounds what a verdict has of an error's message, in characters.
+const shownVerdict = 500
 
 // failed is the visit of a step that the run has failed with, nil for none.
 func (o EndedRun) failed() *protocol.StepRecord {

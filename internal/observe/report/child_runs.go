@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter"
 )
 
-// mostChildRuns bounds the runs of other playbooks that are listed.
-const mostChildRuns = 100
+// shownChildRuns bounds the runs of other playbooks that are listed.
+const shownChildRuns = 100
 
 // ChildRunTable are the runs of other playbooks that a run has started. It takes events as
 // they come.
@@ -62,7 +62,7 @@ func (b *ChildRunTable) Add(event runs.Event) {
 }
 
 func (b *ChildRunTable) begin(event runs.Event) {
-	if len(b.Rows) == mostChildRuns {
+	if len(b.Rows) == shownChildRuns {
 		b.Left++
 		return
 	}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// mostBoxes bounds the steps that are shown.
-	mostBoxes = 300
-	// mostText bounds a text from data, in letters.
-	mostText = 400
+	// shownBoxes bounds the steps that are shown.
+	shownBoxes = 300
+	// shownText bounds a text from data, in letters.
+	shownText = 400
 )
 
 // Document is the content of a report.
@@ -49,8 +49,8 @@ type Document struct {
 	At time.Time
 }
 
-// mostGraph bounds the picture of the steps, in bytes.
-const mostGraph = 200 << 10
+// shownGraph bounds the picture of the steps, in bytes.
+const shownGraph = 200 << 10
 
 //go:embed report.html
 var page string
@@ -62,7 +62,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"statuses": interpreter.Statuses,
 	"css":      func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // of our own table
 	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"cut":      func(text string) string { return cut(text, mostText) },
+	"cut":      func(text string) string { return cut(text, shownText) },
 	"indexes":  func(of []int) string { return strings.Trim(fmt.Sprint(of), "[]") },
 	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
@@ -140,7 +140,7 @@ func (doc Document) view() view {
 	v.boxes()
 	v.bars()
 	v.rows()
-	if doc.Graph != "" && len(doc.Graph) <= mostGraph {
+	if doc.Graph != "" && len(doc.Graph) <= shownGraph {
 		v.Picture = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(doc.Graph))) //nolint:gosec // a picture runs nothing
 	}
 	return v
@@ -229,8 +229,8 @@ func (v *view) boxes() {
 			v.Boxes = append(v.Boxes, drawn)
 		}
 	}
-	if v.BoxesLeft = max(0, len(v.Boxes)-mostBoxes); v.BoxesLeft > 0 {
-		v.Boxes = v.Boxes[:mostBoxes]
+	if v.BoxesLeft = max(0, len(v.Boxes)-shownBoxes); v.BoxesLeft > 0 {
+		v.Boxes = v.Boxes[:shownBoxes]
 	}
 }
 
@@ -276,7 +276,7 @@ func (v *view) facts(last *runs.Step, visits int) (facts []string) {
 		fact("a route took the failure")
 	}
 	if last.Waiting != "" {
-		fact("%s", cut(last.Waiting, mostText))
+		fact("%s", cut(last.Waiting, shownText))
 	}
 	if !last.NextRetryAt.IsZero() && v.Open {
 		fact("next attempt at %s", last.NextRetryAt.UTC().Format("15:04:05 UTC"))

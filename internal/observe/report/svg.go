@@ -22,7 +22,7 @@ const (
 	bandHeight   = 12 // of one iteration
 	bandsHeight  = 18 // of several
 	gap          = 4
-	mostTicks    = 8
+	shownTicks   = 8
 	labelLetters = 26
 )
 
@@ -63,7 +63,7 @@ func (t *Timeline) draw() drawing {
 	d := drawing{Width: fullWidth, Right: labelWidth + timeWidth, Ticks: t.ticks()}
 	switch n := len(t.left); n {
 	case 0:
-	case mostLeft:
+	case countedLeft:
 		d.Left = fmt.Sprintf("%d or", n)
 	default:
 		d.Left = fmt.Sprint(n)
@@ -182,12 +182,12 @@ func (t *Timeline) ticks() []tick {
 		30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
 		30 * 24 * time.Hour, 365 * 24 * time.Hour,
 	} {
-		if every = step; whole/step <= mostTicks {
+		if every = step; whole/step <= shownTicks {
 			break
 		}
 	}
 	var ticks []tick
-	for at := time.Duration(0); at <= whole && len(ticks) <= 10*mostTicks; at += every {
+	for at := time.Duration(0); at <= whole && len(ticks) <= 10*shownTicks; at += every {
 		ticks = append(ticks, tick{labelWidth + t.at(t.from.Add(at))*columnWidth, short(at)})
 	}
 	return ticks

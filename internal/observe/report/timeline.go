@@ -12,12 +12,12 @@ import (
 const (
 	// columns is into how many parts the time of a run is cut.
 	columns = 200
-	// mostLanes bounds the visits of steps that are drawn.
-	mostLanes = 200
-	// mostLeft bounds the count of the others.
-	mostLeft = 2000
-	// mostBands bounds the bands of one loop, allBands those of all.
-	mostBands, allBands = 40, 100
+	// shownLanes bounds the visits of steps that are drawn.
+	shownLanes = 200
+	// countedLeft bounds the count of the others.
+	countedLeft = 2000
+	// shownBands bounds the bands of one loop, allBands those of all.
+	shownBands, allBands = 40, 100
 )
 
 // Timeline is what was running when. It takes spans as they come, and what it
@@ -97,8 +97,8 @@ func (t *Timeline) lane(of visit) *lane {
 	if known := t.known[of]; known != nil {
 		return known
 	}
-	if len(t.lanes) == mostLanes {
-		if len(t.left) < mostLeft {
+	if len(t.lanes) == shownLanes {
+		if len(t.left) < countedLeft {
 			t.left[of] = true
 		}
 		return nil
@@ -133,7 +133,7 @@ func (t *Timeline) band(lane *lane, index int) *band {
 }
 
 // most is how many bands a loop may have.
-func (t *Timeline) most() int { return max(1, min(mostBands, allBands/t.loops)) }
+func (t *Timeline) most() int { return max(1, min(shownBands, allBands/t.loops)) }
 
 // shrink has a lane hold at most some bands, with one for an index among them.
 func (l *lane) shrink(most, index int) {

@@ -301,8 +301,8 @@ func attribute(fields map[string]*commonpb.Payload, name string, into any) {
 const (
 	// listPage is how many runs one call lists.
 	listPage = 100
-	// mostBeginnings bounds the IDs that an AmbiguousError names.
-	mostBeginnings = 5
+	// shownBeginnings bounds the IDs that an AmbiguousError names.
+	shownBeginnings = 5
 )
 
 // ofPlaybooks is the query for all runs; of a chain only the last history.
@@ -337,8 +337,8 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	case len(ids) == 0:
 		return "", r.unknown(ctx, text)
 	}
-	more := len(ids) > mostBeginnings || len(page.GetNextPageToken()) > 0
-	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), mostBeginnings)], More: more}
+	more := len(ids) > shownBeginnings || len(page.GetNextPageToken()) > 0
+	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), shownBeginnings)], More: more}
 }
 
 // unknown says that there is no run with an ID, and which one is like it.

@@ -88,7 +88,7 @@ func (s Schedules) Find(ctx context.Context, id string) (*Schedule, error) {
 	case len(begin) == 0:
 		return nil, &NoScheduleError{ID: id, Nearest: expression.Suggest(id, all)}
 	case len(begin) > 1:
-		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), mostBeginnings)], More: len(begin) > mostBeginnings}
+		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), shownBeginnings)], More: len(begin) > shownBeginnings}
 	}
 	return s.read(ctx, begin[0])
 }

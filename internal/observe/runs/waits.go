@@ -79,8 +79,8 @@ type WaitsFor struct {
 }
 
 const (
-	// mostWaits bounds the groups that are distinguished; the last one is of all others.
-	mostWaits = 5
+	// shownWaits bounds the groups that are distinguished; the last one is of all others.
+	shownWaits = 5
 	// mostSampled is how many children are queried of a loop that has too many for all
 	// of them to be.
 	mostSampled = 2
@@ -110,8 +110,8 @@ func (s *Step) groupWaits(answers []protocol.Iterations) {
 
 func (s *Step) addWait(one WaitsFor) {
 	i := slices.IndexFunc(s.Waits, func(of WaitsFor) bool { return of.Reason == one.Reason && of.Why == one.Why })
-	if i < 0 && len(s.Waits) == mostWaits {
-		i, s.Waits[mostWaits-1].Why = mostWaits-1, "for several reasons"
+	if i < 0 && len(s.Waits) == shownWaits {
+		i, s.Waits[shownWaits-1].Why = shownWaits-1, "for several reasons"
 	}
 	if i < 0 {
 		s.Waits = append(s.Waits, one)
@@ -123,8 +123,8 @@ func (s *Step) addWait(one WaitsFor) {
 }
 
 const (
-	// maxGist bounds the text of a group.
-	maxGist = 120
+	// shownGist bounds the text of a group.
+	shownGist = 120
 	// cutMark is what is behind a query that a message does not show as a whole.
 	cutMark = " … (cut)"
 )
@@ -138,7 +138,7 @@ func gist(failure *interpreter.ErrorObject) string {
 			text = "a child run failed: " + cause
 		}
 	}
-	return terminal.Shorten(hostOnly(text, failure.URL), maxGist)
+	return terminal.Shorten(hostOnly(text, failure.URL), shownGist)
 }
 
 // hostOnly is a text with the host in the place of an address, whose query may be cut

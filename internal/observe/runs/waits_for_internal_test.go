@@ -53,7 +53,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i), ""))
 	}
 	step.recount([]protocol.Iterations{answer})
-	require.Len(t, step.Waits, mostWaits)
+	require.Len(t, step.Waits, shownWaits)
 	sum := 0
 	for _, group := range step.Waits {
 		sum += group.Items

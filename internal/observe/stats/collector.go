@@ -18,8 +18,8 @@ const (
 	mostSlow = 10
 	// mostAlike bounds the kinds of errors and of failures that are distinguished.
 	mostAlike = 100
-	// mostIndexes is how many iterations a failure names.
-	mostIndexes = 5
+	// shownIndexes is how many iterations a failure names.
+	shownIndexes = 5
 	// mostMessage bounds the message of a failure, in bytes.
 	mostMessage = 1000
 	// mostSteps bounds the steps of all playbooks together.
@@ -304,7 +304,7 @@ func (c *Collector) failure(event runs.Event) {
 		c.grouped = append(c.grouped, of)
 	}
 	of.Items++
-	if event.Index != nil && len(of.Indexes) < mostIndexes {
+	if event.Index != nil && len(of.Indexes) < shownIndexes {
 		of.Indexes = append(of.Indexes, *event.Index)
 	}
 }

@@ -90,13 +90,13 @@ func readLedger(ctx context.Context, c client.Client, name string) (*partition.L
 	return partition.ReadLedger(packed)
 }
 
-// mostAsked is how many runs the server is asked about at a time.
-const mostAsked = 16
+// askedAtOnce is how many runs the server is asked about at a time.
+const askedAtOnce = 16
 
 // settleRuns asks about the runs that have not noted their ends. One that is over was terminated.
 func settleRuns(ctx context.Context, c client.Client, rows []Row) error {
 	var all errgroup.Group
-	all.SetLimit(mostAsked)
+	all.SetLimit(askedAtOnce)
 	for i := range rows {
 		if rows[i].Run != "" {
 			all.Go(func() error { return settleRun(ctx, c, &rows[i]) })

@@ -14,9 +14,9 @@ var signs = map[partition.Status]string{
 }
 
 const (
-	chunk      = 50 // partitions in a line, where the calendar gives none
-	labelWidth = 20
-	mostNamed  = 10 // partitions that are named
+	chunk           = 50 // partitions in a line, where the calendar gives none
+	labelWidth      = 20
+	shownPartitions = 10 // partitions that are named
 )
 
 // Text shows the matrix within 80 columns: a line for each day, month, year or decade.
@@ -127,7 +127,7 @@ func (m *Matrix) width() int {
 func (m *Matrix) name(text *strings.Builder, status partition.Status) {
 	var named []string
 	for _, row := range m.Rows {
-		if row.Status != status || len(named) == mostNamed {
+		if row.Status != status || len(named) == shownPartitions {
 			continue
 		}
 		one := row.Key

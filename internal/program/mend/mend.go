@@ -21,12 +21,12 @@ type Result struct {
 type Check func(*source.File) source.Diagnostics
 
 // most is how often a text is checked again: what is mended may show the next problem.
-const most = 10
+const rounds = 10
 
 // File mends a file.
 func File(file *source.File, check Check) Result {
 	result := Older(file)
-	for range most {
+	for range rounds {
 		current := source.NewFile(file.Name, result.Text)
 		edits := current.Edits(check(current))
 		next := current.Edited(edits)

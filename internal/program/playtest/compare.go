@@ -319,14 +319,14 @@ func (c *comparison) whyRequest(place string, got []request, at int) string {
 	return ""
 }
 
-const mostListed = 20
+const shownEntries = 20
 
 func listRequests(all []request) string {
 	var b strings.Builder
-	for _, r := range all[:min(len(all), mostListed)] {
+	for _, r := range all[:min(len(all), shownEntries)] {
 		fmt.Fprintf(&b, "  %s %s\n", r.who.name(), brief(r.what))
 	}
-	if more := len(all) - mostListed; more > 0 {
+	if more := len(all) - shownEntries; more > 0 {
 		fmt.Fprintf(&b, "  … %d more\n", more)
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -495,7 +495,7 @@ func brief(request map[string]any) string {
 	if request == nil {
 		return "an answer from outside"
 	}
-	return source.Cut(flowOf(request), mostBrief)
+	return source.Cut(flowOf(request), shownBrief)
 }
 
-const mostBrief = 200
+const shownBrief = 200

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// mostDiffered bounds the text of a difference.
-const mostDiffered = 4000
+// shownDifference bounds the text of a difference.
+const shownDifference = 4000
 
 // difference shows what was expected and what came, line by line: - is expected, + came.
 func difference(wanted, got any) string {
@@ -27,8 +27,8 @@ func difference(wanted, got any) string {
 	text := string(diff.Diff("expected", []byte(want), "got", []byte(have)))
 	lines := strings.SplitAfter(text, "\n")
 	text = strings.Join(lines[min(3, len(lines)):], "") // of the names of the two
-	if len(text) > mostDiffered {
-		text = text[:mostDiffered] + "…"
+	if len(text) > shownDifference {
+		text = text[:shownDifference] + "…"
 	}
 	return strings.TrimRight(text, "\n")
 }

@@ -241,15 +241,15 @@ func briefEvent(event runs.Event) string {
 	if event.Error != nil {
 		fields["error"] = event.Error.Short()
 	}
-	return source.Cut(event.Event+" "+flowOf(fields), mostBrief)
+	return source.Cut(event.Event+" "+flowOf(fields), shownBrief)
 }
 
 func listEvents(all []runs.Event) string {
 	if len(all) == 0 {
 		return "  none"
 	}
-	lines := lists.Map(all[:min(len(all), mostListed)], func(event runs.Event) string { return "  " + briefEvent(event) })
-	if more := len(all) - mostListed; more > 0 {
+	lines := lists.Map(all[:min(len(all), shownEntries)], func(event runs.Event) string { return "  " + briefEvent(event) })
+	if more := len(all) - shownEntries; more > 0 {
 		lines = append(lines, fmt.Sprintf("  … %d more", more))
 	}
 	return strings.Join(lines, "\n")

@@ -398,8 +398,8 @@ func unescaped(text string) string {
 
 // numberOf is the number that a text is, where it is written as numbers are, else the text.
 func numberOf(text string) any {
-	const most = 9 // digits of a number that is surely none of an identifier
-	if len(text) == 0 || len(text) > most || len(text) > 1 && text[0] == '0' || strings.Trim(text, "0123456789") != "" {
+	const digits = 9 // digits of a number that is surely none of an identifier
+	if len(text) == 0 || len(text) > digits || len(text) > 1 && text[0] == '0' || strings.Trim(text, "0123456789") != "" {
 		return text
 	}
 	value, err := expression.Decode([]byte(text))

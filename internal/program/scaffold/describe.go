@@ -447,7 +447,7 @@ func (d *Description) pathSecrets(path string) []string {
 
 // hidden is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
 func hidden(value any) any {
-	const mostRows = 2
+	const shownRows = 2
 	switch of := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(of))
@@ -466,7 +466,7 @@ func hidden(value any) any {
 		}
 		return shown
 	case []any:
-		return lists.Map(of[:min(len(of), mostRows)], hidden)
+		return lists.Map(of[:min(len(of), shownRows)], hidden)
 	case string:
 		return hiddenText("", of)
 	}
@@ -475,14 +475,14 @@ func hidden(value any) any {
 
 // hiddenText is a text of an answer without secrets, and not too long.
 func hiddenText(name, text string) string {
-	const mostText = 200
+	const shownText = 200
 	if shown := credential.WithoutInside(text); shown != text {
 		text = shown
 	} else if text != "" && isSecret(name, text) {
 		return secrets.Stars
 	}
-	if of := []rune(text); len(of) > mostText {
-		return string(of[:mostText])
+	if of := []rune(text); len(of) > shownText {
+		return string(of[:shownText])
 	}
 	return text
 }

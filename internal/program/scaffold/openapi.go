@@ -144,12 +144,12 @@ func (d *OpenAPIDocument) find(id string) (Operation, error) {
 	if near := expression.Suggest(id, ids); near != "" {
 		return Operation{}, fmt.Errorf("the document has no operation %q; did you mean %q?", id, near)
 	}
-	const most = 10
+	const shown = 10
 	more := ""
-	if len(ids) > most {
-		more = fmt.Sprintf(" and %d more", len(ids)-most)
+	if len(ids) > shown {
+		more = fmt.Sprintf(" and %d more", len(ids)-shown)
 	}
-	return Operation{}, fmt.Errorf("the document has no operation %q; it has %s%s", id, strings.Join(ids[:min(len(ids), most)], ", "), more)
+	return Operation{}, fmt.Errorf("the document has no operation %q; it has %s%s", id, strings.Join(ids[:min(len(ids), shown)], ", "), more)
 }
 
 // Describe describes an operation.

@@ -74,15 +74,15 @@ func Make(of *Description, options Options) (*Draft, error) {
 	return w.made, nil
 }
 
-// maxName is how long names are made.
-const maxName = 40
+// nameLength is how long names are made.
+const nameLength = 40
 
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // nameOf makes a name of a text; fallback is for one without letters.
 func nameOf(text, fallback string) string {
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(camel.ReplaceAllString(text, "${1}_$2")), "_"), "_")
-	name = strings.Trim(name[:min(len(name), maxName)], "_")
+	name = strings.Trim(name[:min(len(name), nameLength)], "_")
 	if name == "" {
 		return fallback
 	}

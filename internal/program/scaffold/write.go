@@ -390,7 +390,7 @@ func (w *writer) policies() *yaml.Node {
 		return list
 	}
 	then := mapping()
-	add(then, "max_attempts", recording.Node(mostPages, true))
+	add(then, "max_attempts", recording.Node(defaultPages, true))
 	next := mapping()
 	switch {
 	case w.paging.url != "":
@@ -421,8 +421,8 @@ func (w *writer) policies() *yaml.Node {
 	return list
 }
 
-// mostPages is how many pages a playbook requests at most.
-const mostPages = 1000
+// defaultPages is how many pages a playbook requests at most.
+const defaultPages = 1000
 
 // failurePolicy tries again what may work later.
 func (w *writer) failurePolicy() *yaml.Node {
@@ -595,8 +595,8 @@ func value(of any) *yaml.Node {
 
 // flowIfShort writes what fits into one line there.
 func flowIfShort(of any) yaml.Style {
-	const most = 70
-	if shown := fmt.Sprint(of); len(shown) <= most && !strings.Contains(shown, "\n") {
+	const width = 70
+	if shown := fmt.Sprint(of); len(shown) <= width && !strings.Contains(shown, "\n") {
 		return yaml.FlowStyle
 	}
 	return 0

@@ -59,13 +59,13 @@ type arriving struct {
 // read reads it to its end. Each read has to be over when the body is to be there, and
 // when as much as there is should have come.
 func (a *arriving) read(from io.Reader) ([]byte, error) {
-	const most = 64 << 10 // bytes of a read
+	const atOnce = 64 << 10 // bytes of a read
 	for grown := 0; ; {
 		if !a.in.grow(a.member, grown, a.limit) {
 			return nil, busy()
 		}
-		a.body = slices.Grow(a.body, min(max(len(a.body), bytesAtLeast), most))
-		n, err := from.Read(a.body[len(a.body):min(cap(a.body), len(a.body)+most)])
+		a.body = slices.Grow(a.body, min(max(len(a.body), bytesAtLeast), atOnce))
+		n, err := from.Read(a.body[len(a.body):min(cap(a.body), len(a.body)+atOnce)])
 		a.body, grown = a.body[:len(a.body)+n], n
 		if err == nil {
 			continue

@@ -215,8 +215,8 @@ func (a openAttempt) page() (page, error) {
 		shown.Deadline = Deadline(a.Awaiting.Approval, a.Awaiting.Until, time.Now())
 		var err error
 		shown.Heading, shown.Message, err = Question(a.Awaiting.Approval)
-		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), mostTitle),
-			source.Shorten(source.Readable(a.Awaiting.Question()), mostTitle), shown.Title)
+		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), shownTitle),
+			source.Shorten(source.Readable(a.Awaiting.Question()), shownTitle), shown.Title)
 		return shown, err
 	case a.Answered != nil:
 		shown.Title, shown.Note = "This has been answered", "The answer below was accepted. Nothing is left to do here."
@@ -269,8 +269,8 @@ func in(left time.Duration) string {
 	return fmt.Sprintf("in %d days", int(left.Hours()/24))
 }
 
-// mostTitle bounds the title of a page, in letters.
-const mostTitle = 120
+// shownTitle bounds the title of a page, in letters.
+const shownTitle = 120
 
 // Names of the inputs that every page has; those of the form begin with formPrefix.
 const (

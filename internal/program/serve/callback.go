@@ -60,14 +60,14 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 	}
 }
 
-// mostRefusal bounds what the log says of a refusal, in characters.
-const mostRefusal = 200
+// shownRefusal bounds what the log says of a refusal, in characters.
+const shownRefusal = 200
 
 // logRefusal has the log of a request say why its answer was refused, as its sender reads it. What
 // the sender reads has the names of fields and steps in it, and of what was sent at most an option.
 func logRefusal(r *http.Request, err error) {
 	if refused, ok := errors.AsType[*Problem](err); ok {
-		logWith(r, "refused", source.Cut(refused.Detail, mostRefusal))
+		logWith(r, "refused", source.Cut(refused.Detail, shownRefusal))
 	}
 }
 

@@ -73,7 +73,7 @@ func Title(approval *playbook.Approval) string {
 		}
 	}
 	isSpace := func(letter rune) bool { return strings.ContainsRune(" \n\t\r", letter) } // others keep figures together
-	return source.Shorten(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), mostTitle)
+	return source.Shorten(strings.Join(strings.FieldsFunc(textOf(title), isSpace), " "), shownTitle)
 }
 
 // firstParagraph is a paragraph with which a rendered message begins.
@@ -182,9 +182,9 @@ func (s *standIns) address(written string) (address string, ofData bool) {
 // Readable is a text of data as people see it: what hides is shown, and it takes no
 // more of a page than a paragraph does, so that the rest of the page is seen.
 func Readable(value string) string {
-	const mostLetters, mostLines = 1000, 30
-	value = source.Shorten(source.Readable(value), mostLetters)
-	if strings.Count(value, "\n") >= mostLines {
+	const shownLetters, shownLines = 1000, 30
+	value = source.Shorten(source.Readable(value), shownLetters)
+	if strings.Count(value, "\n") >= shownLines {
 		value = strings.Join(strings.Fields(value), " ")
 	}
 	return value
@@ -208,8 +208,8 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 		}
 		switch node := node.(type) {
 		case *ast.Heading:
-			const most = 6
-			node.Level = min(node.Level+1, above+1, most)
+			const deepest = 6
+			node.Level = min(node.Level+1, above+1, deepest)
 			if node != document.FirstChild() { // which is the title
 				above = node.Level
 			}
@@ -218,7 +218,7 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 		case *ast.Link, *ast.AutoLink:
 			links = append(links, node)
 		case *tables.TableCell:
-			if text := cellText(node, reader.Source()); utf8.RuneCountInString(text) <= mostInOneLine && !filled.pattern.MatchString(text) {
+			if text := cellText(node, reader.Source()); utf8.RuneCountInString(text) <= lettersInOneLine && !filled.pattern.MatchString(text) {
 				node.SetAttributeString("class", []byte("short"))
 			}
 		case *ast.Image:
@@ -234,8 +234,8 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 	}
 }
 
-// mostInOneLine is how many letters of the author's a cell has at most that stays in one line: numbers and dates do.
-const mostInOneLine = 30
+// lettersInOneLine is how many letters of the author's a cell has at most that stays in one line: numbers and dates do.
+const lettersInOneLine = 30
 
 // cellText is the text of a cell.
 func cellText(cell *tables.TableCell, markdown []byte) string {

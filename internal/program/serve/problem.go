@@ -36,13 +36,13 @@ type Flaw struct {
 
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// mostDetail bounds what a problem says, in bytes.
-const mostDetail = 2000
+// shownDetail bounds what a problem says, in bytes.
+const shownDetail = 2000
 
 func problem(status int, word, format string, args ...any) *Problem {
 	detail := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
-	if len(detail) > mostDetail {
-		end := mostDetail
+	if len(detail) > shownDetail {
+		end := shownDetail
 		for !utf8.RuneStart(detail[end]) {
 			end--
 		}

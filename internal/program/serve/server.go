@@ -351,9 +351,9 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, beg
 
 // methodOf is a method as the log has it: clients may send any text.
 func methodOf(r *http.Request) string {
-	const most = 10
-	if len(r.Method) > most {
-		return r.Method[:most]
+	const shown = 10
+	if len(r.Method) > shown {
+		return r.Method[:shown]
 	}
 	return r.Method
 }

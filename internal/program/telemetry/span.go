@@ -36,8 +36,8 @@ const (
 	attrHTTP     = attribute.Key("http.response.status_code")
 )
 
-// maxDescription bounds what a span has of an error's message, in characters.
-const maxDescription = 500
+// shownDescription bounds what a span has of an error's message, in characters.
+const shownDescription = 500
 
 // idKey holds the IDs of the span that is begun.
 type idKey struct{}
@@ -120,7 +120,7 @@ func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
 		return
 	}
 	message := []rune(t.mask(failure.Message))
-	span.SetStatus(codes.Error, string(message[:min(len(message), maxDescription)]))
+	span.SetStatus(codes.Error, string(message[:min(len(message), shownDescription)]))
 	span.SetAttributes(attrKind.String(string(failure.Kind)), attrClass.String(string(failure.Class)))
 	if failure.Status != 0 {
 		span.SetAttributes(attrHTTP.Int(failure.Status))

@@ -107,8 +107,8 @@ func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallRes
 	return interpreter.CallResult{}, context.Cause(ctx)
 }
 
-// maxTarget bounds the text of a target, in characters.
-const maxTarget = 200
+// shownTarget bounds the text of a target, in characters.
+const shownTarget = 200
 
 // target names what a sink writes to.
 func (t *trial) target(in interpreter.ToolInput) string {
@@ -126,5 +126,5 @@ func (t *trial) target(in interpreter.ToolInput) string {
 	case text(playbook.FieldStatement) != "":
 		target = text(playbook.FieldStatement)
 	}
-	return source.Cut(t.text(target), maxTarget)
+	return source.Cut(t.text(target), shownTarget)
 }

@@ -314,13 +314,13 @@ func (p Printer) sink(sink Sink) {
 	}
 }
 
-// mostAcross is how many columns are side by side; more are written below each other.
-const mostAcross = 6
+// columnsAcross is how many columns are side by side; more are written below each other.
+const columnsAcross = 6
 
 // rows writes the first rows as a table, whose header has the types.
 func (p Printer) rows(rows []any, columns []Column) {
 	shown := rows[:min(len(rows), p.Limit)]
-	if len(columns) > mostAcross {
+	if len(columns) > columnsAcross {
 		p.below(shown, columns)
 	} else {
 		p.across(shown, columns)

@@ -20,11 +20,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// maxShown is how many characters of a body, of a field and of a value are shown.
-const maxShown = 2000
+// shownText is how many characters of a body, of a field and of a value are shown.
+const shownText = 2000
 
-// maxPart is how many characters of the value of a part of an expression are shown.
-const maxPart = 120
+// shownPart is how many characters of the value of a part of an expression are shown.
+const shownPart = 120
 
 // text is a text without secrets.
 func (t *trial) text(text string) string { return t.Resources.Secrets.Text(text) }
@@ -56,7 +56,7 @@ func (t *trial) shownURL(address string) string {
 func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
 	switch {
 	case sent != nil:
-		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, maxShown)}
+		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, shownText)}
 	case playbook.TraitsOf(in.Tool).Requests:
 		current := t.call.View().Request
 		_, address, _ := strings.Cut(current.String(), " ")
@@ -136,7 +136,7 @@ func Parts(parts []expression.Part) []Part {
 		case isText && credential.IsMember(part.Text, text):
 			shown[i].Value = secrets.Stars
 		default:
-			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), maxPart)
+			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), shownPart)
 		}
 	}
 	return shown
@@ -209,7 +209,7 @@ func (t *trial) changes(before interpreter.ToolInput, after request.Request) []R
 func (t *trial) flatten(path string, value any, into map[string]string) {
 	members, isMap := value.(map[string]any)
 	if !isMap || len(members) == 0 {
-		into[path] = shortJSON(t.masked(value), maxPart)
+		into[path] = shortJSON(t.masked(value), shownPart)
 		text, _ := value.(string)
 		if credential.IsMember(path, text) || credential.InHeader(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars

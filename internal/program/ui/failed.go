@@ -61,10 +61,10 @@ type failedIndex struct {
 }
 
 const (
-	// mostIndexes bounds the iterations that are named.
-	mostIndexes = 8
-	// mostErrorText is how much of an error decides which are alike, in letters.
-	mostErrorText = 200
+	// shownIndexes bounds the iterations that are named.
+	shownIndexes = 8
+	// comparedText is how much of an error decides which are alike, in letters.
+	comparedText = 200
 	// mostOpenSets is how many runs' open iterations are remembered.
 	mostOpenSets = 500
 )
@@ -239,14 +239,14 @@ func matches(iteration runs.Iteration, text string) bool {
 
 // group finds the group of the cause of an iteration.
 func (v *failedView) group(iteration runs.Iteration) *failedGroup {
-	text := terminal.Shorten(iteration.Error.Short(), mostErrorText)
+	text := terminal.Shorten(iteration.Error.Short(), comparedText)
 	for i := range v.Groups {
 		if v.Groups[i].Error == text {
 			return &v.Groups[i]
 		}
 	}
 	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.Body(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
-	if message := terminal.Shorten(iteration.Error.Message, mostErrorText); message != text {
+	if message := terminal.Shorten(iteration.Error.Message, comparedText); message != text {
 		group.Like = message
 	}
 	v.Groups = append(v.Groups, group)
@@ -258,7 +258,7 @@ func (v *failedView) finish() {
 	for _, group := range v.Groups {
 		for _, run := range group.Runs {
 			slices.Sort(run.indexes)
-			for _, index := range run.indexes[:min(len(run.indexes), mostIndexes)] {
+			for _, index := range run.indexes[:min(len(run.indexes), shownIndexes)] {
 				run.Indexes = append(run.Indexes, failedIndex{index, eventsPath(run.Run.WorkflowID, run.Step, &index)})
 			}
 			run.More = len(run.indexes) - len(run.Indexes)

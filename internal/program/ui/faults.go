@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// mostFaults is how many runs' failures are remembered, and maxFault bounds each in characters.
+	// mostFaults is how many runs' failures are remembered, and shownFault bounds each in characters.
 	mostFaults = 2000
-	maxFault   = 200
+	shownFault = 200
 )
 
 // faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
@@ -38,7 +38,7 @@ func (f faults) of(ctx context.Context, reader *runs.Reader, run runs.Found) str
 	}
 	fault := ""
 	if failure != nil {
-		fault = terminal.Shorten(failure.Message, maxFault)
+		fault = terminal.Shorten(failure.Message, shownFault)
 	}
 	f.known.Add(run.LastRunID(), fault)
 	return fault

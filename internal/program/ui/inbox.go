@@ -24,11 +24,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostCards bounds what one run awaits on the page.
-const mostCards = 20
+// shownCards bounds what one run awaits on the page.
+const shownCards = 20
 
-// mostQuestion bounds the question that is a heading, as serve.Title does.
-const mostQuestion = 120
+// headingLength bounds the question that is a heading, as serve.Title does.
+const headingLength = 120
 
 // inboxView is what awaits an answer.
 type inboxView struct {
@@ -75,14 +75,14 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 		if found.err != nil {
 			shown.Notes = append(shown.Notes, found.run+": no worker responds, so its question cannot be shown.")
 		}
-		for _, awaited := range found.awaited[:min(len(found.awaited), mostCards)] {
+		for _, awaited := range found.awaited[:min(len(found.awaited), shownCards)] {
 			one, err := newCard(found.run, awaited, v.frame.At, nil, nil)
 			if err != nil {
 				return err
 			}
 			shown.Cards = append(shown.Cards, one)
 		}
-		shown.Left += max(0, len(found.awaited)-mostCards)
+		shown.Left += max(0, len(found.awaited)-shownCards)
 	}
 	for i := range shown.Cards {
 		shown.Cards[i].number(i, v.person)
@@ -153,7 +153,7 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	shown.Form, shown.Options = serve.FormOf(awaited.Approval, typed, faults), awaited.Approval.Options
 	if shown.Title == "" {
 		shown.Question = serve.Title(awaited.Approval)
-		if strings.TrimSpace(awaited.Approval.Message) == shown.Question && len(shown.Question) <= mostQuestion {
+		if strings.TrimSpace(awaited.Approval.Message) == shown.Question && len(shown.Question) <= headingLength {
 			shown.Message = "" // the heading has all of it
 		}
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// mostNeeds bounds the runs of one kind that need somebody and are listed.
-	mostNeeds = 5
+	// shownNeeds bounds the runs of one kind that need somebody and are listed.
+	shownNeeds = 5
 	// countsLast is how long counts of ended runs are shown before they are counted again.
 	countsLast = 5 * time.Second
 	// zoneCookie is the cookie with the time zone of a person who wants to see local times.
@@ -201,7 +201,7 @@ func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, call
 // failedLately lists the runs that have failed since yesterday and were not run again.
 func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time, calls *int) error {
 	*calls = 1
-	page, err := s.Runs.Page(ctx, runs.Filter{Status: interpreter.Failed, EndedSince: since}, mostNeeds, nil)
+	page, err := s.Runs.Page(ctx, runs.Filter{Status: interpreter.Failed, EndedSince: since}, shownNeeds, nil)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (o *overview) needing(now time.Time) []runs.Found {
 	add := func(list []runs.Found) {
 		added := 0
 		for _, run := range list {
-			if !contains(all, run) && added < mostNeeds {
+			if !contains(all, run) && added < shownNeeds {
 				all, added = append(all, run), added+1
 			}
 		}

@@ -19,8 +19,8 @@ import (
 const (
 	cellStep = 12
 	cellSize = 10
-	// mostCalendar bounds the lines of a calendar.
-	mostCalendar = 60
+	// calendarLines bounds the lines of a calendar.
+	calendarLines = 60
 )
 
 // partitionStatus is the status of runs whose colour a partition has.
@@ -91,7 +91,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person
 func newCalendar(matrix *backfill.Matrix) *calendar {
 	view := &calendar{Tally: matrix.Tally(), Width: cellStep * matrix.Columns(), Missing: len(matrix.Select(backfill.OnlyMissing))}
 	lines := matrix.Lines()
-	view.Left = max(0, len(lines)-mostCalendar)
+	view.Left = max(0, len(lines)-calendarLines)
 	for _, line := range lines[view.Left:] {
 		view.Lines = append(view.Lines, newCalendarLine(line))
 	}
@@ -101,7 +101,7 @@ func newCalendar(matrix *backfill.Matrix) *calendar {
 		}
 	}
 	for _, row := range matrix.Rows {
-		if row.Run != "" && len(view.Running) < mostNeeds {
+		if row.Run != "" && len(view.Running) < shownNeeds {
 			view.Running = append(view.Running, link{row.Key, runPath(row.Run)})
 		}
 	}

@@ -39,8 +39,8 @@ type Book struct {
 }
 
 const (
-	// mostBooks bounds the playbooks that are listed.
-	mostBooks = 100
+	// shownBooks bounds the playbooks that are listed.
+	shownBooks = 100
 	// inputPrefix is that of the names of inputs.
 	inputPrefix = "in."
 	// lastRuns is how many runs of a playbook its page shows.
@@ -67,8 +67,8 @@ func (s *Server) playbooksPage(w http.ResponseWriter, _ *http.Request, v *visit)
 	shown := struct {
 		Rows []bookRow
 		Left int
-	}{Left: max(0, len(names)-mostBooks)}
-	for _, name := range names[:min(len(names), mostBooks)] {
+	}{Left: max(0, len(names)-shownBooks)}
+	for _, name := range names[:min(len(names), shownBooks)] {
 		row := bookRow{Name: name, Path: bookPath(name), Verdict: "valid"}
 		book, err := s.Library.Read(name)
 		switch {
@@ -130,7 +130,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		shown.Description = book.Playbook.Description
 		shown.Graph = drawn(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
-		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, mostBars, nil)
+		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, shownBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
 		}

@@ -94,14 +94,14 @@ type runBar struct {
 
 // Sizes of bars, in units of the drawing.
 const (
-	barStep  = 10
-	barHigh  = 40
-	mostBars = 30
+	barStep   = 10
+	barHigh   = 40
+	shownBars = 30
 )
 
 // newBars draws runs, of which the first is the newest; nil for fewer than two.
 func newBars(list []runs.Found, now time.Time) *barsView {
-	list = list[:min(len(list), mostBars)]
+	list = list[:min(len(list), shownBars)]
 	if len(list) < 2 {
 		return nil
 	}

@@ -46,9 +46,9 @@ func TestBarsOfRuns(t *testing.T) {
 	}
 	list[3].EndedAt = time.Time{}
 	bars := newBars(list, now)
-	require.Len(t, bars.Bars, mostBars)
+	require.Len(t, bars.Bars, shownBars)
 	require.True(t, bars.HasRows)
-	newest, oldest := bars.Bars[mostBars-1], bars.Bars[0]
+	newest, oldest := bars.Bars[shownBars-1], bars.Bars[0]
 	require.Less(t, newest.Time, oldest.Time)
 	require.Equal(t, "2026-01-02 00:00 UTC, "+interpreter.Completed.Word()+", 1m00s, 9 read", newest.Title)
 	for _, bar := range bars.Bars {
@@ -58,6 +58,6 @@ func TestBarsOfRuns(t *testing.T) {
 	}
 	var page strings.Builder
 	require.NoError(t, templates["playbook"].ExecuteTemplate(&page, "bars", bars))
-	require.Equal(t, mostBars, strings.Count(page.String(), "<a href="))
+	require.Equal(t, shownBars, strings.Count(page.String(), "<a href="))
 	require.NotContains(t, page.String(), "style=")
 }

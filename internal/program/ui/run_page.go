@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// mostGraph bounds the drawing of the steps, in bytes.
-	mostGraph = 150 << 10
-	// mostUnfolded is how many steps a graph may have that is not folded.
-	mostUnfolded = 15
-	// mostValue bounds what is shown of the input and of the result, in bytes.
-	mostValue = 12 << 10
-	// mostLines bounds the lines that are shown of a playbook.
-	mostLines = 600
-	// mostSteps bounds the steps that are listed.
-	mostSteps = 200
+	// shownGraph bounds the drawing of the steps, in bytes.
+	shownGraph = 150 << 10
+	// unfoldedSteps is how many steps a graph may have that is not folded.
+	unfoldedSteps = 15
+	// shownValue bounds what is shown of the input and of the result, in bytes.
+	shownValue = 12 << 10
+	// shownLines bounds the lines that are shown of a playbook.
+	shownLines = 600
+	// shownSteps bounds the steps that are listed.
+	shownSteps = 200
 )
 
 // runView is a run.
@@ -203,7 +203,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 		v.Where = failedIn(status, book)
 	}
 	v.Rows = newRowsView(status.Rows, status.Steps)
-	for _, step := range status.Steps[:min(len(status.Steps), mostSteps)] {
+	for _, step := range status.Steps[:min(len(status.Steps), shownSteps)] {
 		row := newStepRow(status, step, book)
 		if row.Error == terminal.Shorten(v.Fault, 300) {
 			row.Error = "" // it is shown above
@@ -330,11 +330,11 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 func (v *runView) values(input protocol.Input, result *protocol.Result) {
 	cut := false
 	if input.Workload.Data != nil {
-		v.Input, cut = render.MaskedJSON(input.Workload.Data, mostValue)
+		v.Input, cut = render.MaskedJSON(input.Workload.Data, shownValue)
 	}
 	if result != nil && result.Result.Data != nil {
 		var more bool
-		v.Result, more = render.MaskedJSON(result.Result.Data, mostValue)
+		v.Result, more = render.MaskedJSON(result.Result.Data, shownValue)
 		cut = cut || more
 	}
 	v.Cut = cut
@@ -346,7 +346,7 @@ func (v *runView) draw(book *playbook.Playbook, source string, workload any, mar
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
-		v.Graph, v.Large = drawn(book, v.Status, workload), len(book.Steps) > mostUnfolded
+		v.Graph, v.Large = drawn(book, v.Status, workload), len(book.Steps) > unfoldedSteps
 		for _, step := range v.Status.Steps {
 			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
 				failed = of.NamePos.Line
@@ -358,10 +358,10 @@ func (v *runView) draw(book *playbook.Playbook, source string, workload any, mar
 		return
 	}
 	first := 0
-	if len(lines) > mostLines && failed > mostLines/2 {
-		first = min(failed-mostLines/2, len(lines)-mostLines)
+	if len(lines) > shownLines && failed > shownLines/2 {
+		first = min(failed-shownLines/2, len(lines)-shownLines)
 	}
-	last := min(len(lines), first+mostLines)
+	last := min(len(lines), first+shownLines)
 	for i := first; i < last; i++ {
 		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed || i+1 == marked})
 	}
@@ -371,7 +371,7 @@ func (v *runView) draw(book *playbook.Playbook, source string, workload any, mar
 // drawn is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
 func drawn(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
 	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
-	if len(drawing) > mostGraph {
+	if len(drawing) > shownGraph {
 		return ""
 	}
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
@@ -379,9 +379,9 @@ func drawn(book *playbook.Playbook, status *runs.Status, workload any) template.
 
 // cutLine bounds a line of a playbook.
 func cutLine(line string) string {
-	const most = 300
-	if letters := []rune(line); len(letters) > most {
-		return string(letters[:most]) + "…"
+	const shown = 300
+	if letters := []rune(line); len(letters) > shown {
+		return string(letters[:shown]) + "…"
 	}
 	return line
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// mostLate bounds the late runs that are listed.
-	mostLate = 100
+	// shownLate bounds the late runs that are listed.
+	shownLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
 	// callsOfRuns is how many calls to the server the list of runs takes at most, beside one for each failed run that
@@ -125,7 +125,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	}
 	if shown.Doing == nowLate {
 		late := shown.lateRuns(v.frame.At)
-		listed.Runs = late[:min(len(late), mostLate)]
+		listed.Runs = late[:min(len(late), shownLate)]
 	}
 	s.addRows(r.Context(), shown, listed.Runs, isStart, v)
 	next := ""

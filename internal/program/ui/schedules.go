@@ -25,8 +25,8 @@ import (
 // schedulesPerPage is how many schedules the page shows; each takes a call.
 const schedulesPerPage = callsPerPage - 1
 
-// mostScheduled bounds the runs of schedules that a page reads.
-const mostScheduled = 100
+// shownScheduled bounds the runs of schedules that a page reads.
+const shownScheduled = 100
 
 // scheduleRow is a schedule.
 type scheduleRow struct {
@@ -93,14 +93,14 @@ func (s *Server) scheduled(ctx context.Context, schedules []*runs.Schedule, now 
 		return started, nil
 	}
 	ids := lists.Map(schedules, func(one *runs.Schedule) string { return one.ID })
-	page, err := s.Runs.Page(ctx, runs.Filter{Schedules: ids}, mostScheduled, nil)
+	page, err := s.Runs.Page(ctx, runs.Filter{Schedules: ids}, shownScheduled, nil)
 	if err != nil {
 		return started, err
 	}
 	slices.SortStableFunc(page.Runs, func(x, y runs.Found) int { return y.StartedAt.Compare(x.StartedAt) })
 	for _, run := range page.Runs {
-		const most = 5 // of a schedule
-		if of := started[run.Schedule]; len(of) < most {
+		const shownStarts = 5 // of a schedule
+		if of := started[run.Schedule]; len(of) < shownStarts {
 			started[run.Schedule] = append(of, runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Late: lateText(run, now)})
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Server) scheduled(ctx context.Context, schedules []*runs.Schedule, now 
 }
 
 func newScheduleRow(one *runs.Schedule, last []runRow, person Person) scheduleRow {
-	const mostTimes = 3
+	const shownTimes = 3
 	times := timetable.Read(one.Described.Schedule)
 	row := scheduleRow{ID: one.ID, Playbook: one.Playbook, Times: timetable.Words(times), Last: last}
 	if state := one.Described.Schedule.State; state != nil {
@@ -116,7 +116,7 @@ func newScheduleRow(one *runs.Schedule, last []runRow, person Person) scheduleRo
 	}
 	zone, err := time.LoadLocation(times.Zone)
 	next := one.Described.Info.NextActionTimes
-	for _, at := range next[:min(len(next), mostTimes)] {
+	for _, at := range next[:min(len(next), shownTimes)] {
 		shown := nextTime{At: at}
 		if err == nil && times.Zone != time.UTC.String() && times.Zone != "" {
 			shown.There = at.In(zone).Format("Mon 2 Jan 15:04") + " " + times.Zone

@@ -174,13 +174,13 @@ func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	if err != nil {
 		return err
 	}
-	const most = 300
+	const lines = 300
 	shown := struct {
 		Run   runs.Found
 		Lines []string
 		Most  int
-	}{Run: found, Most: most}
-	if shown.Lines, err = s.Log(r.Context(), found, most); err != nil {
+	}{Run: found, Most: lines}
+	if shown.Lines, err = s.Log(r.Context(), found, lines); err != nil {
 		return err
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+found.WorkflowID, "/", !found.Ended()

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// mostLanes bounds the visits of steps that are drawn, and mostIterations the iterations of one.
-	mostLanes, mostIterations = 60, 30
-	// mostShapes bounds the attempts and waits that are drawn of one visit or iteration.
-	mostShapes = 150
+	// shownLanes bounds the visits of steps that are drawn, and shownIterations the iterations of one.
+	shownLanes, shownIterations = 60, 30
+	// shownShapes bounds the attempts and waits that are drawn of one visit or iteration.
+	shownShapes = 150
 	// mostTimelineEvents and longestTimeline bound what is read for the timeline.
 	mostTimelineEvents, longestTimeline = 20_000, 8 * time.Second
 	// leastWidth is that of what takes no time, in percent.
@@ -126,7 +126,7 @@ func (t *timeline) lane(step string, visit int) *lane {
 	if known := t.known[name]; known != nil {
 		return known
 	}
-	if len(t.Lanes) == mostLanes {
+	if len(t.Lanes) == shownLanes {
 		t.Left++
 		return nil
 	}
@@ -141,7 +141,7 @@ func (t *timeline) row(of *lane, event runs.Event) *lane {
 	if known := t.known[name]; known != nil {
 		return known
 	}
-	if len(of.Rows) == mostIterations {
+	if len(of.Rows) == shownIterations {
 		if event.Event == runs.IterationCompleted || event.Event == runs.IterationFailed {
 			of.RowsLeft++
 		}
@@ -169,7 +169,7 @@ func (t *timeline) See(span stats.Span) {
 		of.Status = cmp.Or(event.Status, interpreter.Running)
 		t.span(of, span.From, span.To)
 	case stats.Attempt, stats.Wait:
-		if len(of.Shapes) == mostShapes {
+		if len(of.Shapes) == shownShapes {
 			of.ShapesLeft++
 			return
 		}

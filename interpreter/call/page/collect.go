@@ -96,9 +96,9 @@ func shape(page any) string {
 		return "it is empty"
 	}
 	names := playbook.SortedKeys(m)
-	const most = 8
-	if len(names) > most {
-		names = append(names[:most:most], ellipsis)
+	const shown = 8
+	if len(names) > shown {
+		names = append(names[:shown:shown], ellipsis)
 	}
 	for i, name := range names {
 		if name != ellipsis {
