@@ -91,9 +91,13 @@ func (t AnswerReceipt) Address() AnswerTo {
 
 // Bounds of what an answer may hold, in bytes.
 const (
+	// maxAnswerText bounds the message and the comment of an answer, in bytes. A holder of a token may answer, and the answer is in history, in summaries and on the page.
 	maxAnswerText = 4 << 10
-	maxAnswerBy   = 500
-	maxDetails    = 16 << 10 // as is kept of the body of an HTTP answer that failed
+	// maxAnswerBy bounds the name, the option and the ID of an answer, in bytes each.
+	maxAnswerBy = 500
+	// maxDetails bounds the details of an answer that fails, in bytes of JSON, as those of an
+	// HTTP answer that failed are.
+	maxDetails = 16 << 10
 )
 
 // Types of errors with which an answer is refused.

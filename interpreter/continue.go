@@ -27,7 +27,12 @@ const (
 // those that it takes along into its next history, beside what its steps need. Calls whose results are
 // left out are made again.
 const (
-	MaxKept      = 1 << 20
+	// MaxKept bounds the results that a run takes over from an earlier one, in bytes of JSON:
+	// they are in its first message, which Temporal refuses over 2 MB. Calls whose results are
+	// left out are made again.
+	MaxKept = 1 << 20
+	// MaxKeptAlong bounds the results that a run takes along into its next history, in bytes of
+	// JSON, beside what its steps need.
 	MaxKeptAlong = 256 << 10
 )
 
@@ -67,7 +72,8 @@ type Recall struct {
 	Suffix string   `json:"suffix,omitempty"`
 }
 
-// MaxEarlier bounds the earlier runs that are read.
+// MaxEarlier bounds the earlier runs whose histories are read when a run takes the place of one
+// that took the place of another one.
 const MaxEarlier = 5
 
 // EarlierWork is what a run that a step has started has done, for one that replaces it.

@@ -98,6 +98,7 @@ func TestControlOfAStep(t *testing.T) {
 	require.Equal(t, interpreter.Control{Version: 5, Paused: true}, control.Of("other"))
 }
 
+// TestControlIsBounded passes maxControl.
 func TestControlIsBounded(t *testing.T) {
 	t.Parallel()
 	var control interpreter.Control

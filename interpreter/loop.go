@@ -187,8 +187,8 @@ func (l *LoopResult) ReadAll() bool {
 	return l.Stats.Success == l.Stats.Total && l.Stats.Truncated+l.Incomplete+l.Partial == 0 && l.Budget == nil && l.Broken == nil
 }
 
-// maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
-// stats count them all.
+// maxLoopWarnings bounds what a loop repeats of its iterations' warnings, of which 100,000
+// iterations may have as many; the stats count them all.
 const maxLoopWarnings = 20
 
 // Warn adds a warning of the loop itself.

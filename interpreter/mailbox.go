@@ -26,10 +26,11 @@ const (
 
 // Bounds of a mailbox.
 const (
-	// MaxKeptAnswers is how many answers are kept for one attempt.
+	// MaxKeptAnswers is how many answers a mailbox keeps for one attempt. A holder of a token
+	// may send any number before the attempt awaits one.
 	MaxKeptAnswers = 100
-	// MaxKeptBytes is the size of its history, in bytes, from which a mailbox accepts no
-	// more. Temporal ends a workflow whose history has 50 MB.
+	// MaxKeptBytes is the size of a mailbox's history, in bytes, from which it accepts no more.
+	// Temporal ends a workflow whose history has 50 MB.
 	MaxKeptBytes = 8 << 20
 )
 

@@ -9,7 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// MostTables is how many tables Rows keeps by themselves.
+// MostTables is how many tables Rows counts by themselves; the others are counted together. A
+// table for each iteration would make the result of a loop grow with it.
 const MostTables = 50
 
 // Rows counts what a call, a loop or a run has done to data: the rows that it read, and what it wrote to each table. Nil, and

@@ -13,7 +13,8 @@ import (
 // Here is what each thing goes without first, and what it says of that. Counts,
 // statuses and messages stay; sizes are bytes of JSON, see EncodedSize.
 
-// MaxFailureDetails is what Temporal surely keeps of a failure's details.
+// MaxFailureDetails is what Temporal surely keeps of a failure's details, in bytes. It drops
+// larger details, and the run would end without saying why.
 const MaxFailureDetails = 100_000
 
 // bulky is the size of data from which it is left out of an error that has to be

@@ -172,7 +172,8 @@ func (r *RunResult) shrinkLoops(most int) {
 	}
 }
 
-// mostWarnings is how many warnings a result keeps that is too large otherwise.
+// mostWarnings is how many warnings a result keeps that is too large otherwise: a result that
+// Temporal refuses leaves the run hanging.
 const mostWarnings = 50
 
 // shrinkVisits keeps as many records as there is room for, where a run has made

@@ -141,6 +141,7 @@ func TestShrunkRunKeepsTheLastVisits(t *testing.T) {
 }
 
 // TestShrunkRunCountsItsWarnings: of many warnings the first stay, and the others are counted.
+// It passes mostWarnings.
 func TestShrunkRunCountsItsWarnings(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{51: "and 1 more warning", 60: "and 10 more warnings"} {

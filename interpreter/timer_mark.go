@@ -23,7 +23,8 @@ type TimerMark struct {
 // markBegin is how a mark begins behind the text of a summary.
 const markBegin = ` {"call":`
 
-// mostSummary bounds the text before a mark: the server refuses summaries over 400 bytes.
+// mostSummary bounds the text before a mark, in characters: the server refuses summaries over
+// 400 bytes, and with them the task of the workflow.
 const mostSummary = 160
 
 // Summary is a text for people with the mark behind it. Temporal keeps no other data of a timer.

@@ -90,8 +90,8 @@ type Census struct {
 	Closed []string `json:"closed,omitempty"`
 }
 
-// mostClosed bounds the cancelled runs that a census remembers. They end within
-// minutes.
+// mostClosed bounds the cancelled runs that a census remembers, in the history of a tree. They
+// end within minutes, and a tree may cancel any number.
 const mostClosed = 100
 
 // Admit counts runs, and says how many of those requested may start.

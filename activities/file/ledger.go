@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter"
 )
 
-// maxIdleNotes is how many bytes of notes that nobody needs a journal holds
-// before it is written anew.
+// maxIdleNotes is how many bytes of notes that no call needs any more a journal holds before it
+// is written anew. Without it a journal outgrows the file that it is for.
 const maxIdleNotes = 8 << 20
 
 // Notes reports whether a write is noted: each is.

@@ -37,7 +37,8 @@ func (p *place) Close() error {
 	return errors.Join(lists.Map(p.opened, (*os.Root).Close)...)
 }
 
-// maxLinks bounds the symbolic links on the way to a file.
+// maxLinks bounds the symbolic links that are followed on the way to a file, as Linux does: a
+// link to itself would be followed without end.
 const maxLinks = 40
 
 // open finds the file of a path below the worker's directory, and makes the folders on the way for a write. Each folder is

@@ -140,6 +140,7 @@ func TestValues(t *testing.T) {
 }
 
 // TestLines: what is wrong has its line.
+// It passes maxDepth.
 func TestLines(t *testing.T) {
 	t.Parallel()
 

@@ -124,6 +124,7 @@ func TestHTTPBytesThatAreNoText(t *testing.T) {
 }
 
 // TestHTTPMetaIsBounded: the history has little of an answer with many headers.
+// It passes maxRelations and maxRelationBytes.
 func TestHTTPMetaIsBounded(t *testing.T) {
 	t.Parallel()
 
@@ -186,6 +187,7 @@ func TestHTTPMetaIsBounded(t *testing.T) {
 }
 
 // TestHTTPLinkToTheNextPageThatIsTooLong: left out, it would look like the end.
+// It passes maxLink.
 func TestHTTPLinkToTheNextPageThatIsTooLong(t *testing.T) {
 	t.Parallel()
 
@@ -200,6 +202,7 @@ func TestHTTPLinkToTheNextPageThatIsTooLong(t *testing.T) {
 
 // TestHTTPBodiesOfErrorsAreBounded: of one that is long the beginning is kept, in
 // whole characters, and no more than that is read.
+// It passes maxErrorRead.
 func TestHTTPBodiesOfErrorsAreBounded(t *testing.T) {
 	t.Parallel()
 

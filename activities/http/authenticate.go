@@ -150,8 +150,8 @@ func (l *credentials) isIn(request *http.Request) bool {
 	return l.isSentLast()
 }
 
-// maxDrained is how much of a 401's body is read so that its connection can be
-// used again.
+// maxDrained is how much of the body of a 401 is read so that its connection can be used again.
+// A longer body would take more time than a new connection.
 const maxDrained = 64 << 10
 
 // hostJar keeps cookies of the host that the connection is for, and of no other.

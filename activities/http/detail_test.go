@@ -233,6 +233,7 @@ func TestHTTPMeta(t *testing.T) {
 	require.Equal(t, "/v1/new?page=2", result.Meta.Headers["location"])
 }
 
+// TestHTTPStopsRedirectsThatTurnInCircles passes maxRedirects.
 func TestHTTPStopsRedirectsThatTurnInCircles(t *testing.T) {
 	t.Parallel()
 

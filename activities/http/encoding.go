@@ -22,7 +22,8 @@ import (
 // typeEncoding is the type of the error of a body whose Content-Encoding cannot be taken off.
 const typeEncoding = "encoding"
 
-// maxEncodings bounds how often a body may be packed.
+// maxEncodings bounds how often a body may be packed: each layer can multiply its size by a
+// thousand, and has a decoder of its own.
 const maxEncodings = 4
 
 // plainEncodings are words of Content-Encoding that say nothing of how a body is packed: what RFC 9110 has for it, and

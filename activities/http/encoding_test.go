@@ -48,6 +48,7 @@ func deflated(t *testing.T, text string) string {
 }
 
 // TestHTTPContentEncodings: what a server has packed without being asked is unpacked, or its packing is in the error.
+// It passes maxEncodings.
 func TestHTTPContentEncodings(t *testing.T) {
 	t.Parallel()
 	const text = `{"v":"é"}`

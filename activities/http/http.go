@@ -277,7 +277,8 @@ func withField(fields map[string]expression.Value, name string, v any) map[strin
 	return more
 }
 
-// maxRedirects is how many redirects one request follows.
+// maxRedirects is how many redirects one request follows: two addresses that redirect to each
+// other would keep the attempt until its timeout.
 const maxRedirects = 10
 
 // checkRedirect keeps a request at the host it is for. Where a redirect leads

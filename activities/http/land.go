@@ -20,9 +20,13 @@ import (
 const (
 	// landIdle is how long a body may send nothing before it counts as cut.
 	landIdle = time.Minute
-	// mostCuts is how often one body is continued, and mostStalls how often in a row without a byte more.
-	mostCuts, mostStalls = 1000, 3
-	// mostBodies is how often a body begins anew because another one has taken its place.
+	// mostCuts is how often one body is continued: a server that cuts each time after some bytes would keep the
+	// attempt for days.
+	mostCuts = 1000
+	// mostStalls is how often in a row a body is continued without a byte more, as by a server that ignores ranges.
+	mostStalls = 3
+	// mostBodies is how often a body begins anew because another one has taken its place, as for a file that is
+	// written all the time.
 	mostBodies = 3
 )
 

@@ -14,10 +14,18 @@ import (
 // What is kept of an answer's links. A relation is named in the history with its
 // whole address, so that a few bytes of header could become many there.
 const (
-	maxRelations     = 100
-	maxLink          = 8 << 10  // bytes of an address
-	maxRelation      = 256      // bytes of a relation's name
-	maxRelationBytes = 32 << 10 // names and addresses together
+	// maxRelations bounds the relations of an answer that are kept in history. Without the
+	// bounds of links a header of a few kilobytes with many relations would become megabytes
+	// there, as each has its whole address.
+	maxRelations = 100
+	// maxLink bounds an address of a link, in bytes; that of the next page is refused if it is
+	// longer, others are left out.
+	maxLink = 8 << 10
+	// maxRelation bounds the name of a relation, in bytes: it is a key of meta.links, in
+	// history.
+	maxRelation = 256
+	// maxRelationBytes bounds names and addresses of all relations together, in bytes.
+	maxRelationBytes = 32 << 10
 )
 
 // pageRelations lead to other pages. They are kept however many others there are.

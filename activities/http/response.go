@@ -236,8 +236,9 @@ func notText(response *http.Response, body []byte, where string) error {
 // shownType bounds what a message has of a content type.
 const shownType = 100
 
-// maxErrorRead is how much is read of the body of an answer that failed, of which
-// MaxErrorBody is kept: JSON takes more on its way than in the history.
+// maxErrorRead is how much is read of the body of an answer that failed, of which MaxErrorBody
+// is kept. JSON takes more on its way than in the history; without the bound a failing server
+// makes workers read pages that nobody sees.
 const maxErrorRead = 8 * tool.MaxErrorBody
 
 // statusError is the error of a response that says it failed.

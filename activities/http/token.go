@@ -30,7 +30,8 @@ const (
 	tokenTimeout = 30 * time.Second
 	// tokenMargin is how long before its end a token is fetched anew, at most.
 	tokenMargin = time.Minute
-	// maxToken bounds an access token, in bytes: servers take no longer headers.
+	// maxToken bounds an access token, in bytes. Servers refuse a header that long, with an
+	// error that does not say why.
 	maxToken = 16 << 10
 	// shownDescription bounds what an error has of a token endpoint's words.
 	shownDescription = 1 << 10
@@ -300,7 +301,8 @@ func endOf(token *oauth2.Token, asked time.Time) time.Time {
 	}
 }
 
-// mostLife bounds what is believed of a token's life.
+// mostLife bounds what is believed of a token's life: expires_in may be any number, and the
+// time it makes would overflow.
 const mostLife = 365 * 24 * time.Hour
 
 // errNoBearer is a token that must be used in a way that nobody here knows (RFC

@@ -448,6 +448,7 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 
 // TestOAuth2LivesThatCannotBe: what an endpoint says of a token's life is believed as
 // far as it makes sense, and a token is fetched no more often than it has to be.
+// It passes mostLife.
 func TestOAuth2LivesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for life, fetched := range map[string]int{

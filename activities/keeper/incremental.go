@@ -96,7 +96,8 @@ func refusal(object interpreter.ErrorObject) error {
 	})
 }
 
-// MostListed bounds the states that one command gives.
+// MostListed bounds the states that one command gives: its answer is one message, which
+// Temporal refuses over 2 MB.
 const MostListed = 2000
 
 // States are those whose names have a prefix.
@@ -138,7 +139,8 @@ func queryStates[T any](ctx context.Context, id, query string, arg any) (found [
 	return found, nil
 }
 
-// mostGroups bounds the groups that one command queries.
+// mostGroups bounds the groups of states that one command queries. Each costs a query, and all
+// of them have to fit into the time of the activity.
 const mostGroups = 500
 
 // StatesOfGroups are the states of all groups whose names begin with a prefix, in the order of their
@@ -263,7 +265,8 @@ func HeldStates(ctx context.Context, states []incremental.State) (held []interpr
 	return held, nil
 }
 
-// mostStateQueues bounds the queues that one command queries.
+// mostStateQueues bounds the queues of states that one command queries; with more of them the
+// command says that it does not know all.
 const mostStateQueues = 500
 
 // mayHold reports whether the queue with a workflow ID is one of a state, as far as its ID says.

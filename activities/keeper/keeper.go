@@ -26,7 +26,8 @@ type lasting struct {
 	priority          int
 }
 
-// mostSummary is in bytes; Temporal accepts no more than 400.
+// mostSummary bounds the summary of a workflow, in bytes: Temporal refuses to start one with
+// more than 400.
 const mostSummary = 300
 
 // updateLasting sends an update to a workflow that keeps a K, which begins with it where there is none, and

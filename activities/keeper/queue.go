@@ -195,10 +195,12 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 
 const (
 	// mostQueues bounds the queues that are queried for one deadlock, and queryTimeout each
-	// query.
+	// query. Without it a chain of waiting runs that is not closed would be followed through
+	// the whole namespace, within the one request of a run that waits.
 	mostQueues   = 50
 	queryTimeout = 2 * time.Second
-	// mostInDeadlock bounds the runs that are checked again before one of them fails.
+	// mostInDeadlock bounds the runs of a deadlock that are checked again before one of them
+	// fails: each check is a request to the server.
 	mostInDeadlock = 50
 )
 

@@ -187,6 +187,8 @@ type assembledStatement struct {
 	text    string
 }
 
+// mostAssembled bounds the statements whose texts a session keeps. They follow from the columns
+// of rows, and rows of ever other columns would fill the memory of the worker.
 const mostAssembled = 16
 
 // queueLedger adds to a batch what records the write in the ledger and moves its state. The statements fail, and with them the

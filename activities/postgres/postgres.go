@@ -20,8 +20,9 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// maxConns bounds the connections of one worker to one database, unless
-// the connection's URL says pool_max_conns.
+// maxConns bounds the connections of one worker to one database, unless the connection's URL
+// says pool_max_conns. Without it a wide loop takes all of the server's max_connections, 100 by
+// default, from its other users.
 const maxConns = 10
 
 // dialTimeout bounds one try to connect, so that a host that never answers is

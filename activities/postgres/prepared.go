@@ -14,7 +14,9 @@ import (
 
 // Bounds of what a session prepares.
 const (
-	preparedAfter    = 3 // how often a statement is sent before
+	preparedAfter = 3 // how often a statement is sent before
+	// mostPrepared bounds the statements that a session has prepared. The server keeps their
+	// plans until the session ends, some hundred kilobytes for a wide table.
 	mostPrepared     = 100
 	longestPrepared  = 64 << 10 // of a statement, in bytes
 	plansKept        = time.Minute

@@ -123,7 +123,8 @@ func sessionOf(conn *pgx.Conn) *session {
 	return kept
 }
 
-// mostOverlapping bounds how many states a session remembers.
+// mostOverlapping bounds how many states a session remembers. A session lives as long as its
+// worker, and states are as many as playbooks and their keys.
 const mostOverlapping = 100
 
 // overlaps remembers a state.

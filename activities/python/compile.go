@@ -19,7 +19,8 @@ import (
 // compileTime bounds the compiling of all codes of a playbook.
 const compileTime = 5 * time.Second
 
-// maxAnswer bounds what is read of the answer, in bytes.
+// maxAnswer bounds what is read of the answer of the process that compiles, in bytes: it is
+// Python's text about code of an author.
 const maxAnswer = 1 << 20
 
 // compileCode compiles what it reads from stdin and runs none of it.
@@ -37,7 +38,8 @@ for code in json.loads(sys.stdin.buffer.read()):
 print(json.dumps(found))
 `
 
-// maxCompiled bounds how many playbooks are remembered whose codes compiled.
+// maxCompiled bounds how many playbooks are remembered whose codes compiled: a worker meets any
+// number of them in its life.
 const maxCompiled = 1000
 
 // compiled remembers which codes compiled, by the hash of Python's command and all of them: a start of Python takes some

@@ -18,7 +18,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxLog is how much of what the code prints is kept: the end of it.
+// maxLog is how much of what the code prints is kept, from its end. Code may print without end,
+// and the text is in the worker's memory and in the log.
 const maxLog = 64 << 10
 
 // shownLog is how much of it an error shows when there is no report.

@@ -9,7 +9,8 @@ import (
 	"reprise/activities/sqltool"
 )
 
-// mostKnownTables bounds of how many tables the columns are kept.
+// mostKnownTables bounds of how many tables the columns are kept for each file: a playbook may
+// write to a table for each of its iterations.
 const mostKnownTables = 100
 
 // knownColumns are the columns of tables of a file, as transactions that changed nothing before have

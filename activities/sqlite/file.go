@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// maxConns is how many attempts of one worker use one file at once.
+	// maxConns is how many attempts of one worker use one file at once. SQLite lets one of them
+	// write; more readers wait for the disk, each with a cache of its own.
 	maxConns = 4
-	// maxIdle is how many connections stay open that nobody uses.
+	// maxIdle is how many connections to one file stay open that nobody uses. Each keeps a
+	// cache and two file descriptors.
 	maxIdle = 2
 )
 

@@ -19,7 +19,7 @@ const (
 	// bytesAtOnce is how large rows may be that are written together: SQLite copies
 	// the values of a statement.
 	bytesAtOnce = 256 << 10
-	// maxParameters is less than the values that SQLite accepts of one statement.
+	// maxParameters bounds the parameters of a statement: SQLite refuses more than 32,766.
 	maxParameters = 32_000
 )
 

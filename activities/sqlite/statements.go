@@ -5,8 +5,9 @@ import (
 	"database/sql"
 )
 
-// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes some 30 times as much for
-// what it has compiled.
+// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes
+// some 30 times as much for what it has compiled, so that rows of ever other columns would fill
+// the memory.
 const mostKept = 64 << 10
 
 // statements are statements of this build that a connection keeps compiled, by their texts. SQLite compiles one again by itself

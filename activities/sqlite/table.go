@@ -253,7 +253,7 @@ func collationsOf(ctx context.Context, tx sqltool.StateTx, table string, columns
 	return collations, nil
 }
 
-// mostTerms is less than the SELECTs that SQLite accepts in one statement.
+// mostTerms bounds the SELECTs of one compound statement: SQLite refuses more than 500.
 const mostTerms = 400
 
 // writeError adds what table mode knows to SQLite's error.

@@ -10,6 +10,9 @@ import (
 
 // How often a write is made again that another one was in the way of, and how long it waits before the first time and at most.
 const (
+	// mostCollisions is how often a write is made again that another one was in the way of. Two
+	// writers that collide each time would keep both their workers; after that the attempt
+	// fails and its policy decides.
 	mostCollisions = 5
 	collisionWait  = 50 * time.Millisecond
 	longestWait    = time.Second

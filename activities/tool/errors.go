@@ -13,11 +13,13 @@ import (
 	"reprise/interpreter"
 )
 
-// MaxErrorBody is how many bytes of an error's body go to the history. What is longer becomes text, of which the beginning
+// MaxErrorBody is how many bytes of an error's body are kept in history, where an error page of
+// megabytes for each attempt would fill it. A longer body becomes text, of which the beginning
 // and the end are kept.
 const MaxErrorBody = 16 << 10
 
-// MaxMessage bounds messages, which other programs may have written.
+// MaxMessage bounds messages, in bytes. Other programs may have written them, and they are in
+// histories, logs, memos and lists.
 const MaxMessage = 4 << 10
 
 // Error is how a tool says what went wrong; the zero value of every field is

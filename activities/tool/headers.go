@@ -12,8 +12,14 @@ import (
 // What is kept of the headers of an answer, in bytes where it is not a number of
 // headers. Their names count.
 const (
-	maxHeaders     = 100
-	maxHeader      = 8 << 10
+	// maxHeaders bounds the headers of an answer that are kept: they are in the history of each
+	// call. Names count as bytes as well as values.
+	maxHeaders = 100
+	// maxHeader bounds the name and the value of a header, each in bytes; what is longer is
+	// cut.
+	maxHeader = 8 << 10
+	// maxHeaderBytes bounds all headers of an answer together, in bytes; those that come after
+	// it are left out.
 	maxHeaderBytes = 32 << 10
 )
 

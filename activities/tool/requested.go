@@ -24,8 +24,11 @@ func (e *Requested) Unwrap() error { return e.Err }
 
 // Bounds of what a message, and error.url, have of an address.
 const (
+	// MaxShownQuery bounds the query of an address in messages and in error.url, in bytes: it
+	// may hold a cursor of kilobytes.
 	MaxShownQuery = 300
-	MaxShownURL   = 2 << 10
+	// MaxShownURL bounds an address in messages and in error.url, in bytes.
+	MaxShownURL = 2 << 10
 )
 
 // ShownURL is an address as errors may show it: without user, password and fragment,

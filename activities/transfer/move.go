@@ -332,7 +332,8 @@ func (m *move) publish(ctx context.Context) error {
 	return err
 }
 
-// mostNotes bounds what is kept of what expressions over rows have to say.
+// mostNotes bounds the warnings of expressions over rows that are kept: a transfer may have a
+// different one for each of a billion rows.
 const mostNotes = 20
 
 // note keeps notes, each once.

@@ -52,7 +52,8 @@ const (
 	fieldBatch = "batch"
 	// rowsOfBatch is how many rows are written at once where the author does not say.
 	rowsOfBatch = 10_000
-	mostRows    = 1_000_000
+	// mostRows bounds the rows of a batch. A batch is one write, which is in memory as a whole.
+	mostRows = 1_000_000
 	// bytesOfBatch bounds a batch by about what its rows take in memory.
 	bytesOfBatch = 32 << 20
 )

@@ -60,6 +60,7 @@ func TestCancelHasItsOwnKey(t *testing.T) {
 }
 
 // What is too large is refused where it comes in.
+// It passes maxAnswerText, maxAnswerBy and maxDetails.
 func TestAnswerSizes(t *testing.T) {
 	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }

@@ -61,7 +61,8 @@ func StartConnections(book *playbook.Playbook, workload map[string]any, files ma
 	return search.run(book, workload, 0)
 }
 
-// mostSearched is how many runs of child playbooks a search follows.
+// mostSearched is how many runs of child playbooks a search for a stopped call follows. Each is
+// a request to the server, and they may be nested and many.
 const mostSearched = 500
 
 // connectionSearch finds the StartConnections of a run and of those that it starts.

@@ -13,8 +13,9 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// MaxContinuation bounds a continuation, in bytes before it is compressed. What is larger goes through
-// history before it is written.
+// MaxContinuation bounds a continuation, in bytes before it is compressed, as a ledger keeps it
+// beside each write. A larger one is written to history before the write is made; on the way
+// back it bounds what a note of somebody else unpacks to.
 const MaxContinuation = 128 << 10
 
 // continuation is the form of LedgerEntry.Continuation. What the call had before is left out of State, which would otherwise

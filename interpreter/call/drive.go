@@ -16,8 +16,13 @@ import (
 // so that what a lost worker costs stays small.
 const (
 	DefaultPagesPerActivity = 50
-	maxBytesPerActivity     = 1 << 20
-	maxTimePerActivity      = 20 * time.Second
+	// maxBytesPerActivity bounds the bytes that one activity fetches of a call
+	// (docs/concepts/attempts.md#pages). All of its pages are in memory and in its result, and
+	// are fetched again if the worker is lost.
+	maxBytesPerActivity = 1 << 20
+	// maxTimePerActivity bounds the time in which one activity fetches pages of a call, which
+	// is what a lost worker costs.
+	maxTimePerActivity = 20 * time.Second
 	// MostPagesPerActivity is how many pages an activity fetches that follow each other so quickly that it has not run for
 	// quickActivity: to end it and to begin another one takes as long as several of them.
 	MostPagesPerActivity = 500

@@ -18,9 +18,15 @@ import (
 // Bounds of a failure that a policy makes of an answer, in characters; that of the body
 // in bytes of JSON.
 const (
+	// maxFailMessage bounds the message that a policy gives a failure, in characters: its
+	// template may render a whole answer, and the message is in histories, logs and lists.
 	maxFailMessage = 4 << 10
-	maxFailType    = interpreter.MaxErrorType / 4
-	maxFailBody    = 16 << 10
+	// maxFailType bounds the type that a policy gives a failure, in characters, so that its
+	// bytes fit MaxErrorType.
+	maxFailType = interpreter.MaxErrorType / 4
+	// maxFailBody bounds the body of such a failure, in bytes of JSON, as tool.MaxErrorBody
+	// does for answers that failed.
+	maxFailBody = 16 << 10
 )
 
 // beforeAnswer is what an answer changes in a call before the policies rule on it: a

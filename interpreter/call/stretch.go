@@ -33,6 +33,9 @@ type Stretches []Stretch
 // mostStretches bounds what is kept of one call; one stretch is all behind it.
 // stretchMessage bounds what an error says there, in characters.
 const (
+	// mostStretches bounds the stretches of attempts that are kept of one call, for people to
+	// see; the last one then grows. They are in heartbeats and queries, and a call may have
+	// thousands of attempts. stretchMessage bounds what an error says there, in characters.
 	mostStretches  = 40
 	stretchMessage = 200
 )

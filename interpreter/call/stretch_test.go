@@ -13,6 +13,7 @@ import (
 
 // TestStretchesAreNotChanged: what a heartbeat has of the attempts of a call stays as it
 // is while the call makes others.
+// It passes mostStretches.
 func TestStretchesAreNotChanged(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

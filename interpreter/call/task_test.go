@@ -370,6 +370,7 @@ func TestPageThatReplacesTravels(t *testing.T) {
 	require.Equal(t, 3, machine.Result().Meta.Pages)
 }
 
+// TestChunk passes maxBytesPerActivity and maxTimePerActivity.
 func TestChunk(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

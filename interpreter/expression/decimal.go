@@ -26,8 +26,8 @@ func decimalOfNumber(v any) decimal {
 	return parseDecimal(Text(v))
 }
 
-// mostExponent leaves room to add the digits of a number to its exponent. Of so
-// large a power only the sign matters.
+// mostExponent leaves room to add the digits of a number to its exponent, which would overflow.
+// Of so large a power only the sign matters.
 const mostExponent = math.MaxInt / 2
 
 func parseDecimal(s string) decimal {

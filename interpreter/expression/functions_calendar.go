@@ -54,7 +54,8 @@ var (
 	wholeAmount = regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d+)?(?:mo|ms|[ywdhms]))+$`)
 )
 
-// mostCalendar is more months or days than there are between the years 0 and 9999.
+// mostCalendar is more months or days than there are between the years 0 and 9999; a sum beyond
+// it would overflow.
 const mostCalendar = 4_000_000
 
 func readAmount(text string) (amount, error) {
@@ -224,7 +225,8 @@ func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
 	return amount{}, argumentError(name, "an amount such as -24h, 7d or 1mo", args[n])
 }
 
-// maxSeconds is what a duration can hold, some 292 years.
+// maxSeconds is what a duration of Go can hold, some 292 years; a larger one would turn
+// negative.
 const maxSeconds = 9_000_000_000
 
 // moment is a time as text; one beyond the years of RFC 3339 is an error.

@@ -82,6 +82,7 @@ func TestCalendar(t *testing.T) {
 }
 
 // TestCalendarRefused names what would work. What is written is refused before a run.
+// It passes mostCalendar.
 func TestCalendarRefused(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{

@@ -191,7 +191,8 @@ func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
 	}
 }
 
-// mostDigits is more than a float has on either side of the point.
+// mostDigits is more digits than a float has on either side of the point: rounding to a billion
+// of them would fill the memory with zeros.
 const mostDigits = 400
 
 func callRound(args []any) (any, error) {

@@ -55,6 +55,8 @@ var timeLayouts = []string{
 	time.ANSIC,
 }
 
+// mostTimeText bounds the texts of times, durations and layouts, in bytes. Go's parser of
+// layouts takes time by the product of layout and text.
 const mostTimeText = 100
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -212,7 +214,8 @@ func isoLayout(s string) string {
 // offsetLayouts are the layouts of offsets by their lengths. Those of seconds are of times before there were time zones.
 var offsetLayouts = map[int]string{len("+02"): "-07", len("+0200"): "-0700", len("+02:00"): "-07:00", len("+00:53:28"): "-07:00:00"}
 
-// mostEpoch is beyond the year 9999, in seconds since 1970.
+// mostEpoch is beyond the year 9999, in seconds since 1970; the conversion to a time would
+// overflow beyond the range of integers.
 const mostEpoch = 1e12
 
 // ofSeconds is a time of seconds since 1970.

@@ -73,7 +73,8 @@ type note struct {
 	placed  bool
 }
 
-// mostNotes bounds what one decision notes.
+// mostNotes bounds what one decision notes of fields that were read and not there: a predicate
+// over a list may note one for each element.
 const mostNotes = 20
 
 func (b *Budget) note(offset int, message string) {

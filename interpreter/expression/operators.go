@@ -174,7 +174,8 @@ type pattern struct {
 	weight int // instructions; a match takes at most this many per byte
 }
 
-// maxPattern bounds the instructions of a pattern.
+// maxPattern bounds the instructions of a compiled pattern. (a{1000}){1000} is short to write
+// and takes a million of them, and matching takes time by their number.
 const maxPattern = 500
 
 func compilePattern(text string) (*pattern, error) {

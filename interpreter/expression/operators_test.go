@@ -302,6 +302,7 @@ func TestSliceHasNoRoom(t *testing.T) {
 	require.Equal(t, []any{1, 2, 3}, list)
 }
 
+// TestMatches passes maxPattern.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 

@@ -10,10 +10,18 @@ import (
 // What an author may write in one expression. The limits are part of the
 // language (docs/concepts/expressions.md).
 const (
-	maxSource   = 4096 // bytes
-	maxNodes    = 500
-	maxNesting  = 64
-	maxClosures = 2 // predicates inside each other
+	// maxSource bounds an expression, in bytes. The limits are part of the language
+	// (docs/concepts/expressions.md): what an author writes is parsed in each process that
+	// reads the playbook, workflows among them.
+	maxSource = 4096
+	// maxNodes bounds the parts of an expression, which evaluation walks.
+	maxNodes = 500
+	// maxNesting bounds how deep an expression is nested: parser and evaluation recurse, and Go
+	// ends a program whose stack is full.
+	maxNesting = 64
+	// maxClosures bounds the predicates inside each other: each multiplies the work by the
+	// length of a list.
+	maxClosures = 2
 )
 
 // tree is a parsed expression: nodes as expr's own parser would build them for

@@ -12,6 +12,7 @@ import (
 
 // TestRefused holds the whole text of every message, because the messages are
 // what an author works with.
+// It passes maxSource, maxNodes, maxNesting and maxClosures.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maxEdits is the distance from which two names are no longer alike.
+// maxEdits is the distance from which two names are no longer alike; beyond it a suggestion
+// would be a guess.
 const maxEdits = 3
 
 // opposites are words that are alike and mean the opposite.

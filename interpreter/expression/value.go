@@ -17,7 +17,8 @@ import (
 // compile where it holds fewer.
 const _ = uint(math.MaxUint64)
 
-// maxDepth is how deep lists and maps may be nested.
+// maxDepth is how deep lists and maps may be nested: decoding, copying and comparing recurse,
+// and Go ends a program whose stack is full.
 const maxDepth = 1000
 
 var errDepth = fmt.Errorf("lists and maps are nested more than %d deep", maxDepth)

@@ -62,6 +62,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// TestCanonicalRefuses passes maxDepth.
 func TestCanonicalRefuses(t *testing.T) {
 	t.Parallel()
 

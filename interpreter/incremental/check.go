@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// MaxName bounds the name of a state, in bytes.
+// MaxName bounds the name of a state, in bytes: it is part of workflow IDs and of keys of
+// ledgers.
 const MaxName = 500
 
 // Check finds what no call claims.
@@ -27,9 +28,14 @@ func (c Claim) Check() error {
 // maxText bounds what a claim says, in bytes, and maxCursor a cursor: a token is longer than
 // others.
 const (
-	maxText   = 1000
+	// maxText bounds each text of a claim, in bytes. A claim is a signal, which clients can
+	// send, and the workflow of a state keeps it in every history.
+	maxText = 1000
+	// maxCursor bounds a cursor, in bytes: a token is longer than other texts of a claim.
 	maxCursor = 8000
-	maxMoves  = 10_000
+	// maxMoves bounds the moves that one command makes, all within one workflow task.
+	maxMoves = 10_000
+	// maxTables bounds the tables of a claim, which the workflow of a state keeps.
 	maxTables = 1000
 )
 

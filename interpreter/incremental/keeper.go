@@ -13,14 +13,19 @@ import (
 
 // Bounds of what a Keeper keeps. One that continues as new has to fit into one payload.
 const (
-	// MaxStates is how many states a group has.
+	// MaxStates is how many states a group has: all of them are in one payload, and a state for
+	// each customer makes any number.
 	MaxStates = 10_000
-	// maxWeight bounds the bytes of states, and maxHistoryWeight those of changes, as weight
-	// counts them: no fewer than a Snapshot takes.
-	maxWeight        = 1_640_000
+	// maxWeight bounds the bytes of states, as weight counts them: no fewer than a Snapshot
+	// takes. Temporal refuses a payload over 2 MB, and the states could never be read again.
+	maxWeight = 1_640_000
+	// maxHistoryWeight bounds the bytes of the changes that are kept, counted in the same way;
+	// the oldest are forgotten first.
 	maxHistoryWeight = 200_000
-	// MaxChanges is how many changes are kept of all states, and MaxChangesOfOne of one.
-	MaxChanges      = 1000
+	// MaxChanges is how many changes are kept of all states, for people to see.
+	MaxChanges = 1000
+	// MaxChangesOfOne is how many changes are kept of one state, so that one that moves each
+	// minute does not displace those of all others.
 	MaxChangesOfOne = 100
 	// RangeSize is how many states a Range gives at most.
 	RangeSize = 500

@@ -15,7 +15,8 @@ type snapshot struct {
 	Changes []StateChange `json:"changes,omitempty"`
 }
 
-// maxSnapshot bounds a snapshot that is read, in bytes of JSON: no Keeper writes one that large.
+// maxSnapshot bounds a snapshot that is read, in bytes of JSON. No Keeper writes one that
+// large; a few packed bytes of somebody else could unpack to any size.
 const maxSnapshot = 64 << 20
 
 // Snapshot is all that the keeper knows, compressed: names and runs are much alike.

@@ -421,6 +421,7 @@ func shown(watermark int) string {
 	return fmt.Sprint(watermark)
 }
 
+// TestChecks passes MaxName, maxText and maxMoves.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.SourceIdentity{Type: incremental.Time}}

@@ -16,7 +16,8 @@ type Slice struct {
 	Page int    `json:"page,omitempty"` // how many pages the call had before it
 }
 
-// MostSlices bounds the slices of a call.
+// MostSlices bounds the slices of a call. A step of a second over years would make millions of
+// requests, and the list of slices is computed in the workflow.
 const MostSlices = 10_000
 
 // FirstSlice is the slice that begins where a call reads from; until is what the call reads to, and step the length of a slice,

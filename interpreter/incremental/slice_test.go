@@ -43,6 +43,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// TestStepsThatAreNone passes MostSlices.
 func TestStepsThatAreNone(t *testing.T) {
 	t.Parallel()
 	day, moment := incremental.Form{Type: incremental.Date}, incremental.Form{Type: incremental.Time}

@@ -41,8 +41,13 @@ type Selection struct {
 
 // Bounds of claims: spans of one, behind which it has one span over all, and claims of a Ledger.
 const (
+	// maxClaimSpans bounds the spans of one claim; with more it has one span over all, which
+	// excludes others from more than it needs. Claims are in the snapshot with which a ledger
+	// continues as new.
 	maxClaimSpans = 500
-	maxClaims     = 100
+	// maxClaims bounds the claims of a Ledger: runs that ended without releasing theirs would
+	// else fill it.
+	maxClaims = 100
 )
 
 // ClaimOf is the claim of partitions, which are in their order.

@@ -83,6 +83,7 @@ func TestClaimsOfALists(t *testing.T) {
 
 // TestManyClaims: a claim of more spans than are kept is one of all that lies between, and claims of
 // runs that never released theirs are found by the one for which there is no room.
+// It passes maxClaims.
 func TestManyClaims(t *testing.T) {
 	t.Parallel()
 	start := at(t, "2024-01-01T00:00:00Z")

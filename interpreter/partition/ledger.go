@@ -71,8 +71,13 @@ func (n Note) Check() error {
 // Bounds of what a Ledger keeps: spans, of which neighbours that are alike are one, and runs, of
 // which the newest are kept.
 const (
-	maxSpans    = 2 * Max
-	maxRunning  = 2000
+	// maxSpans bounds the spans that a Ledger keeps, of which neighbours that are alike are
+	// one: its snapshot has to fit into one payload.
+	maxSpans = 2 * Max
+	// maxRunning bounds the runs that a Ledger knows as running, of which the newest are kept.
+	maxRunning = 2000
+	// maxSnapshot bounds a snapshot that is read, in bytes: a few packed bytes of somebody else
+	// could unpack to any size.
 	maxSnapshot = 32 << 20
 )
 

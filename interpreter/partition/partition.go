@@ -13,7 +13,11 @@ import (
 
 // Max is how many partitions a playbook has at most, and MaxListed how many a list has.
 const (
-	Max       = 100_000
+	// Max is how many partitions a playbook may have. Hours since the year 1 would be millions,
+	// which each run goes through.
+	Max = 100_000
+	// MaxListed is how many partitions a written list may have, and a claim of one: each is
+	// kept by its name.
 	MaxListed = 1000
 )
 

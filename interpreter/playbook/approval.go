@@ -69,10 +69,16 @@ const (
 
 // Bounds of an approval.
 const (
+	// maxApprovalMessage bounds the message of an approval, in bytes. Its template may render
+	// data of any size, and the page, summaries and history have it.
 	maxApprovalMessage = 16 << 10
-	maxApprovalItems   = 50
-	maxApprovalOption  = 500
-	maxApprovalText    = 4 << 10
+	// maxApprovalItems bounds the fields of an approval's form, which a page shows.
+	maxApprovalItems = 50
+	// maxApprovalOption bounds each text of an approval's form, in bytes.
+	maxApprovalOption = 500
+	// maxApprovalText bounds a text that somebody enters into a form, in bytes: it is in the
+	// answer, which history keeps.
+	maxApprovalText = 4 << 10
 )
 
 // resultNames are the members that the result of an approval always has.
@@ -252,7 +258,7 @@ func (i ApprovalItem) read(v any) (any, error) {
 	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(Shorten(expression.Text(v))))
 }
 
-// mostFaults bounds the faults of a form that are reported at once.
+// mostFaults bounds the faults of a form that are reported at once, as one message of an error.
 const mostFaults = 20
 
 // Fill gives the values of the form, which were given as they are or as text; partly

@@ -23,10 +23,11 @@ const (
 	OlderVersion = "noetl.io/v1"
 )
 
-// maxProblems is how many problems of one file are reported.
+// maxProblems is how many problems of one file are reported. A file that is no playbook has one
+// for each line, and each is rendered with its place.
 const maxProblems = 500
 
-// MaxShown is how many of them are printed.
+// MaxShown is how many of the problems are printed, so that the first ones are still in sight.
 const MaxShown = 100
 
 // Decode reads a playbook and reports every problem it can see in one go,

@@ -12,7 +12,8 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// maxStateName bounds the name of a state, in bytes.
+// maxStateName bounds the name of a state, in bytes, as incremental.MaxName does for what a
+// template makes of it.
 const maxStateName = 500
 
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
@@ -241,7 +242,7 @@ func readDays(d *decoder, n *yaml.Node, what string) incremental.Lag {
 	return incremental.Lag(length / day)
 }
 
-// maxDays are some 2,700 years.
+// maxDays are some 2,700 years: a duration of more days would overflow.
 const maxDays = 1_000_000
 
 // readRowPath reads a dotted path into a row. A column may have any name.

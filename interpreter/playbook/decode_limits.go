@@ -32,10 +32,12 @@ const (
 	ConflictFail   OnConflict = "fail" // of a step's state only
 )
 
-// MaxNesting is how many runs may be children of one another, under the first one.
+// MaxNesting is how many runs may be children of one another, under the first one. A playbook
+// that runs itself would else start runs without end.
 const MaxNesting = 16
 
-// MaxConcurrencyRuns bounds concurrency.limit.
+// MaxConcurrencyRuns bounds concurrency.limit: the workflow of a key keeps a holder for each
+// run.
 const MaxConcurrencyRuns = 1000
 
 // Name is what the runs share: Key or Shared.

@@ -178,6 +178,10 @@ func (l *deadLetter) decode(d *decoder, f *fields, where at) bool {
 
 // The bounds of a loop: docs/concepts/loops.md.
 const (
+	// MaxConcurrencyLimit bounds loop.max_concurrency (docs/concepts/loops.md). Temporal
+	// refuses more than 2,000 open children of one workflow, and their starts and ends wait for
+	// one lock.
 	MaxConcurrencyLimit = 500
-	MaxBatch            = 500
+	// MaxBatch bounds loop.batch: the iterations of a batch share one history.
+	MaxBatch = 500
 )

@@ -149,7 +149,7 @@ func (p *Partitions) MomentIn(text string) (time.Time, error) {
 	return inZone(text, at, zone), err
 }
 
-// maxPartitionKey bounds a key of a list, in bytes.
+// maxPartitionKey bounds a key of a list, in bytes: it is part of workflow IDs.
 const maxPartitionKey = 200
 
 // readPartitionKeys reads a list; nil where it cannot be used.

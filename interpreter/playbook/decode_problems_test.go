@@ -237,6 +237,7 @@ func TestUnquotedTemplates(t *testing.T) {
 	}
 }
 
+// TestLimits passes maxAliases, maxExpanded and MaxDepth.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 

@@ -168,7 +168,8 @@ func asDelay(set func(*Then, time.Duration)) reader[Then] {
 	})
 }
 
-// maxPagesPerActivity keeps what a lost worker costs within reason.
+// maxPagesPerActivity bounds then.pages_per_activity: that many pages are fetched again when a
+// worker is lost.
 const maxPagesPerActivity = 1000
 
 // RepeatingWords are the words of then that ask for another attempt; restart: true

@@ -22,7 +22,10 @@ func TestSections() []Section { return described(testSections) }
 
 // maxTests bounds the tests of a file, and maxTestItems what one list of a test holds.
 const (
-	maxTests     = 1000
+	// maxTests bounds the tests of a file, each of which is a run.
+	maxTests = 1000
+	// maxTestItems bounds what one list of a test holds: all of it is compared with what
+	// happened.
 	maxTestItems = 10_000
 )
 

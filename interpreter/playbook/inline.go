@@ -84,7 +84,8 @@ func (pb *Playbook) nameInlined() {
 	}
 }
 
-// maxPlaybookName is how many bytes metadata.name may have.
+// maxPlaybookName is how many bytes metadata.name may have: it is part of workflow IDs, of
+// which Temporal accepts 1,000 bytes, and of search attributes.
 const maxPlaybookName = 200
 
 // nameWithin is the name of a playbook that a step of another one has written out.

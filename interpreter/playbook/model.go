@@ -259,8 +259,10 @@ type Loop struct {
 // child costs a server as much as hundreds of iterations: about longLoopChildren children, of at most
 // MaxBatch.
 const (
-	shownAlone       = 100
-	autoChildren     = 40
+	shownAlone   = 100
+	autoChildren = 40
+	// maxAutoBatch bounds a batch that the author has not chosen: iterations of one batch share
+	// what a child may give, and a history.
 	maxAutoBatch     = 50
 	longLoopChildren = 200
 )

@@ -15,7 +15,8 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// MaxFileBytes is the largest file that is read: docs/concepts/limits.md.
+// MaxFileBytes is the largest file that is read (docs/concepts/limits.md): a playbook is part
+// of the input of each of its runs, and is parsed wherever one is shown.
 const MaxFileBytes = 1 << 20
 
 // parse reads the file as one YAML document and returns its root. Without one

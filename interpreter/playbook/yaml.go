@@ -12,8 +12,11 @@ import (
 )
 
 const (
+	// maxAliases bounds the aliases of a file, with those within repeated parts: nine lines of
+	// aliases to aliases are a billion values.
 	maxAliases = 100
-	maxSteps   = 500
+	// maxSteps bounds the steps of a playbook: checks compare each step with each other.
+	maxSteps = 500
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
 	// would make a large playbook of a small file.
 	maxExpanded = 100_000

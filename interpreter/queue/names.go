@@ -36,7 +36,8 @@ const StatePrefix = "reprise-concurrency-state/"
 // the memo of its workflow, where lists of runs see it.
 const Memo = "reprise_concurrency"
 
-// maxKey bounds the name under which runs share, in bytes.
+// maxKey bounds the name under which runs share, in bytes: it is part of a workflow ID, of
+// which Temporal accepts 1,000 bytes.
 const maxKey = 500
 
 // Name is what runs share; kept in workflow history.

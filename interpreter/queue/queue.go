@@ -138,7 +138,8 @@ type Queue struct {
 	Messages []Message `json:"messages,omitempty"`
 }
 
-// maxSize bounds a queue, in bytes of the JSON with which it continues as new.
+// maxSize bounds a queue, in bytes of the JSON with which it continues as new, which Temporal
+// refuses over 2 MB.
 const maxSize = 1_200_000
 
 // size is how many bytes of JSON the queue takes.

@@ -267,6 +267,7 @@ func TestLineIDs(t *testing.T) {
 	require.Equal(t, "reprise-concurrency/orders/acme%20corp", queue.Name{Playbook: "orders", Key: "acme corp"}.ID())
 }
 
+// TestConcurrencyName passes maxKey.
 func TestConcurrencyName(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
@@ -303,6 +304,7 @@ func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 }
 
 // TestALineIsBoundedByWhatTravels: what JSON writes with six bytes counts with six.
+// It passes maxSize.
 func TestALineIsBoundedByWhatTravels(t *testing.T) {
 	t.Parallel()
 	const most, one = 1_200_000, 20_000

@@ -46,11 +46,14 @@ const (
 	callAhead = 5 * time.Second
 	// callAgain is the least time between two calls.
 	callAgain = 2 * time.Second
-	// mostCalled bounds whom one call is for, and mostAway who is known to be away, the
-	// soonest; the others look for themselves.
+	// mostCalled bounds for how many of those that wait one call is. A call for all of a limit
+	// of thousands would be one message of their names; the others look for themselves.
 	mostCalled = 100
-	mostAway   = 1000
-	// maxAwayName bounds the names of one that is away, in bytes.
+	// mostAway bounds the waiting attempts that a limit remembers, the soonest: they are in the
+	// state with which its workflow continues as new.
+	mostAway = 1000
+	// maxAwayName bounds the names of an attempt that is away, in bytes, as clients can signal
+	// them.
 	maxAwayName = 2000
 )
 

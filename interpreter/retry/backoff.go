@@ -9,7 +9,9 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// maxNamedWaits bounds how often one call may be the server asked to wait by the other side.
+// maxNamedWaits bounds how often one call waits because the other side named a time. Such waits
+// are no retries and count against no max_attempts, so that a server could keep a call without
+// end.
 const maxNamedWaits = 1000
 
 // backoff is a policy's schedule with every default filled in. It knows no

@@ -146,6 +146,7 @@ func TestToldWaits(t *testing.T) {
 }
 
 // TestToldTooOften bounds told waits: the 1,001st of a call exhausts the policy.
+// It passes maxNamedWaits.
 func TestToldTooOften(t *testing.T) {
 	t.Parallel()
 	counters := retry.NewCounters(1)

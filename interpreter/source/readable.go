@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// mostMarks is how many marks a letter may carry, one above the other.
+	// mostMarks is how many marks a letter may carry, one above the other. Letters with
+	// hundreds of marks cover the lines above and below them.
 	mostMarks = 4
 	zwnj, zwj = '\u200c', '\u200d'
 )

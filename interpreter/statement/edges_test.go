@@ -139,6 +139,7 @@ func TestCastsOfKnownValues(t *testing.T) {
 	require.Equal(t, "SELECT $1::int4, $2", s.SQL([]any{1}, true, true).Text)
 }
 
+// TestMostTemplates passes maxParams.
 func TestMostTemplates(t *testing.T) {
 	t.Parallel()
 	before := "SELECT " + strings.Repeat("{{ a }}, ", 999)
@@ -155,6 +156,7 @@ func TestMostTemplates(t *testing.T) {
 	}
 }
 
+// TestMostProblems passes maxProblems.
 func TestMostProblems(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{99, 100, 101, 150} {

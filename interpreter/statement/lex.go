@@ -33,8 +33,8 @@ type token struct {
 // longer expressions are refused anyway, and the bound keeps lexing linear.
 const spanWindow = 5000
 
-// maxProblems is how many problems of one statement are reported; behind them it is
-// not read on.
+// maxProblems is how many problems of one statement are reported, after which it is not read
+// further: each malformed template has one.
 const maxProblems = 100
 
 type lexer struct {

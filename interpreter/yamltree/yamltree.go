@@ -16,7 +16,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// MaxDepth is how deep maps and lists of a playbook may be nested.
+// MaxDepth is how deep maps and lists of a playbook may be nested: everything that walks one
+// recurses, and Go ends a program whose stack is full.
 const MaxDepth = 64
 
 // ErrSeveralDocuments says that a text holds more than one document.

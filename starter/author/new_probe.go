@@ -18,7 +18,9 @@ import (
 // Bounds of a probe.
 const (
 	probeTimeout = 30 * time.Second
-	mostProbed   = 16 << 20 // bytes of the answer
+	// mostProbed is how many bytes of the answer a probe reads: it needs some rows, and the API
+	// may send any number.
+	mostProbed = 16 << 20
 )
 
 // probe sends the request of a line of curl once, as tool http sends requests, and describes the API by its answer.

@@ -189,7 +189,8 @@ func plan(ctx context.Context, s *session.Session, of load.CheckedPlaybook, inpu
 	return doc, nil
 }
 
-// mostPlanned is how many runs of the playbook are read.
+// mostPlanned is how many runs are read to find those of the playbook: a server without its
+// search attributes lists the runs of all playbooks.
 const mostPlanned = 100
 
 // planRuns finds the runs of the playbook, and how it differs from that of the last one.

@@ -137,7 +137,8 @@ func (c *Confinement) Read(path string) ([]byte, error) {
 	return ReadBounded(file)
 }
 
-// mostRead bounds what commands read of a file, of standard input or of an answer, in bytes.
+// mostRead bounds what commands read of a file, of standard input or of an answer, in bytes,
+// all of which is in memory.
 const mostRead = 64 << 20
 
 // ReadBounded reads all, and refuses more than mostRead.

@@ -63,7 +63,7 @@ func KnownZone(name string) error {
 	return err
 }
 
-// MostNote bounds a note, or a reason, in bytes.
+// MostNote bounds a note, or a reason, in bytes: it is in the memo of the run or schedule.
 const MostNote = steer.MostReason
 
 // CheckNote refuses a note that is longer than what is kept; flag is where it was given.

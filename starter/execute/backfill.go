@@ -30,7 +30,8 @@ type PartitionsOptions struct {
 	dryRun      bool
 }
 
-// mostBackfillConcurrency is how many runs a backfill may have at a time.
+// mostBackfillConcurrency is how many runs a backfill may have at a time: the command watches
+// each of them.
 const mostBackfillConcurrency = 500
 
 // NewBackfillCommand is the command backfill.

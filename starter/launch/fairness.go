@@ -15,8 +15,11 @@ const (
 	// that say nothing.
 	DefaultPriority = 3
 	// LastPriority is behind all others.
-	LastPriority                         = 5
-	minFairnessWeight, maxFairnessWeight = 0.001, 1000
+	LastPriority      = 5
+	minFairnessWeight = 0.001
+	// maxFairnessWeight is the largest weight that Temporal accepts; it refuses the start of a run with a
+	// larger one.
+	maxFairnessWeight = 1000
 )
 
 // FairnessFlags are the priority and the fairness key of a run in its task queue.

@@ -30,7 +30,8 @@ type RunsOptions struct {
 	Children        bool
 }
 
-// MostRuns is how many runs a list shows by default.
+// MostRuns is how many runs a list shows by default: a namespace may have 100,000, and the
+// newest are on top.
 const MostRuns = 20
 
 // NewListCommand is the command list.

@@ -24,7 +24,8 @@ import (
 const (
 	// queryTimeout bounds one query; without a worker it gets no answer.
 	queryTimeout = 2 * time.Second
-	// mostDescribed bounds how many open iterations are described at a time.
+	// mostDescribed bounds how many open iterations are described at a time, each a request to
+	// the server.
 	mostDescribed = 50
 	// describing is how many of them at once.
 	describing = 8
@@ -76,8 +77,8 @@ func (o *observer) reader() *runs.Reader {
 	return reader
 }
 
-// mostFailed is how often a query may fail before that is shown: a server lists workers
-// for minutes after they have died.
+// mostFailed is how often a query may fail before that is shown: a server lists workers for
+// minutes after they have died, and one query that they do not answer says nothing.
 const mostFailed = 1
 
 // observe gives a line per step visit so far. While no worker polls, that is what it

@@ -106,7 +106,7 @@ type mcpServer struct {
 	sdk   *mcp.Server
 }
 
-// mostMCPAnswer bounds the answer of a tool, in bytes.
+// mostMCPAnswer bounds the answer of a tool, in bytes: a model has to read all of it.
 const mostMCPAnswer = 1 << 20
 
 // errMCPAnswer says that an answer was too long.

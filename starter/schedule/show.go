@@ -231,7 +231,7 @@ func newScheduleShowCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// mostRecent is how many runs the server remembers.
+// mostRecent is how many runs of a schedule the server remembers, and so how many can be shown.
 const mostRecent = 10
 
 func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, output string) error {

@@ -145,7 +145,9 @@ type backfillOptions struct {
 // Bounds of a backfill: how many runs it begins without a question, and at most. The
 // server backfills thousands at once, and a mistaken unit would start them all.
 const (
-	unasked        = 100
+	unasked = 100
+	// mostBackfilled is how many runs a backfill begins at most, confirmed or not. All of them
+	// would begin within seconds, and the server has no command that takes them back.
 	mostBackfilled = 10_000
 )
 

@@ -17,7 +17,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// maxAnswered bounds the answers that a workflow remembers; the last count.
+// maxAnswered bounds the answers that a workflow remembers to recognise repeated ones; the last
+// count. They are in the state with which it continues as new.
 const maxAnswered = 200
 
 // AwaitedCall is a call whose attempts are answered from outside.
@@ -99,8 +100,12 @@ func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answ
 
 // Bounds of the answers that wait to be passed on: of those to one call, and of all.
 const (
+	// maxForwardedTo bounds the answers to one call that wait to be passed on to the workflow
+	// that has it: whoever has its token may send any number.
 	maxForwardedTo = 100
-	maxForwarded   = 2000
+	// maxForwarded bounds the answers to all calls that wait to be passed on, in the memory and
+	// the next history of the workflow.
+	maxForwarded = 2000
 )
 
 // forwardedAnswer is an answer that is passed on to another workflow.

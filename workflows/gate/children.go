@@ -88,7 +88,8 @@ func (s *SteeredChild) signalWaiting(ctx workflow.Context) {
 	}
 }
 
-// maxThen bounds the decisions that are sent together.
+// maxThen bounds the decisions that are sent together: they are one signal, which Temporal
+// refuses over 2 MB, and a person may send any number while a child is busy.
 const maxThen = 100
 
 // mergeSteering adds a steering to those that wait to be sent, in their order. Of controls only the latest is kept, since each

@@ -100,6 +100,6 @@ func AnswerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDet
 	return command
 }
 
-// MostListed bounds the iterations of each kind in an answer: readers want to see where
-// the loop is, not all of it.
+// MostListed bounds the iterations of each kind in the answer to a query, which Temporal
+// refuses over 2 MB. Readers want to see where the loop is, not all of it.
 const MostListed = 500

@@ -117,7 +117,8 @@ func (k *states) render(ctx workflow.Context) {
 // commandTimeout bounds what a person waits for.
 const commandTimeout = time.Minute
 
-// mostCommandTries is how often a command is delivered whose destination is away.
+// mostCommandTries is how often a command is delivered whose destination is away; after that it
+// fails, and the person is still there to read why.
 const mostCommandTries = 3
 
 // StateCommandWorkflow has a worker, which has the connections, do what a person wants to know of

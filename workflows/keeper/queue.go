@@ -25,9 +25,11 @@ const (
 	checkFirst = 5 * time.Second
 	checkLast  = time.Minute
 	checkIdle  = time.Hour
-	// mostChecked is how many runs with a turn it checks at a time, and
-	// mostCheckedWaiting how many of the first that wait.
-	mostChecked        = 100
+	// mostChecked is how many runs with a slot a queue checks at a time: each check is a
+	// request to the server, and all of them are one activity.
+	mostChecked = 100
+	// mostCheckedWaiting is how many of the first runs that wait a queue checks in the same
+	// way.
 	mostCheckedWaiting = 20
 	// mostDelivering bounds how many messages of a queue are on their way at once;
 	// Temporal accepts 2,000.

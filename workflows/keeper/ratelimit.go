@@ -100,7 +100,8 @@ func (k *rateLimiter) next(ctx workflow.Context) (failure *interpreter.ErrorObje
 	return gate.ContinueAsNew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
 }
 
-// maxLease bounds how many turns one lease may take.
+// maxLease bounds how many slots one lease may take: it is granted within one workflow task,
+// and clients can request one.
 const maxLease = 10_000
 
 func validLease(request ratelimit.LeaseRequest) error {

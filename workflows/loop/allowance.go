@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// mostAdmitted is how many runs a loop requests at once.
+	// mostAdmitted is how many runs a loop requests at once from the census of its tree: those
+	// it does not start are not available to others.
 	mostAdmitted = 100
 )
 

@@ -40,8 +40,8 @@ type CommandResult struct {
 	Signalled bool `json:"signalled,omitempty"`
 }
 
-// MaxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
-// messages.
+// MaxSaid bounds the texts of a command, in bytes: clients can send any, and they are in memos,
+// summaries and messages.
 const MaxSaid = 500
 
 // Pauses applies a pause of the run or step to its control; false if it was paused already.

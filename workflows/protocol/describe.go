@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// MaxText is how many runes of a text by the playbook's author a description shows.
+	// MaxText is how many runes of a text by the playbook's author a description shows:
+	// summaries over 400 bytes are refused.
 	MaxText = 120
 )
 

@@ -33,7 +33,8 @@ type SlotGrant struct {
 	MayRelease bool `json:"may_release,omitempty"` // again
 }
 
-// MaxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md).
+// MaxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md): Temporal
+// refuses more than 2,000 open children.
 const MaxOpen = 500
 
 // SharedWindow is what shards of a loop that linger use of its window: those that have

@@ -255,8 +255,8 @@ func (r *run) renew(ctx workflow.Context) error {
 	return next
 }
 
-// maxRecords bounds the step visits that a run keeps when it continues as new; the last
-// count.
+// maxRecords bounds the step visits that a run keeps when it continues as new; the last count.
+// A run with a cycle for months has any number.
 const maxRecords = 1000
 
 // continued is the input of the run's next history.

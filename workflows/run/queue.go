@@ -18,10 +18,12 @@ import (
 const (
 	// turnRetry is how long a run waits before it requests its turn again, at first and
 	// at most.
-	turnRetry     = 2 * time.Minute
+	turnRetry = 2 * time.Minute
+	// mostTurnRetry bounds how long a run waits before it requests its slot again from the
+	// workflow of its key, which may have been terminated meanwhile.
 	mostTurnRetry = time.Hour
-	// mostReleases is how often a run that ends has a terminated queue started again,
-	// so that the next run gets its turn.
+	// mostReleases is how often a run that ends has a terminated queue started again, so that
+	// the next run gets its slot: without an end the run itself would never end.
 	mostReleases = 5
 )
 

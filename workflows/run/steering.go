@@ -63,12 +63,14 @@ func (s *steering) serveUpdates(ctx workflow.Context) error {
 	return s.controls.ServeAnswers(ctx)
 }
 
-// mostCommands is how many commands and answers a history of a run accepts before it
-// refuses commands, which it does until it has continued as new. A pause and a resume
-// of the whole run are refused after mostUrgent.
 const (
+	// mostCommands is how many commands and answers a history accepts before it refuses
+	// commands, which it does until it has continued as new. Temporal refuses all updates of a
+	// history that has 2,000 of them, a pause and a resume included.
 	mostCommands = 2 * gate.ManyUpdates
-	mostUrgent   = 3 * gate.ManyUpdates
+	// mostUrgent is from how many on a history also refuses a pause and a resume of the whole
+	// run.
+	mostUrgent = 3 * gate.ManyUpdates
 )
 
 // checkRoom refuses a command for which the run's history has no room. A run continues as

@@ -29,7 +29,8 @@ var (
 	ErrClosed = errors.New("the workflow has ended")
 )
 
-// MostFollowed bounds how often an answer is sent on to another workflow.
+// MostFollowed bounds how often an answer is sent on to another workflow. Two workflows that
+// each name the other would send it to and fro until its timeout.
 const MostFollowed = 4
 
 // Send sends an answer to a workflow, and on to another where that says so; at is the

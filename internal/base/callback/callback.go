@@ -37,7 +37,8 @@ type Address struct {
 // place binds what is sealed to this use.
 const place = "callback"
 
-// maxToken is how many bytes a token may have: workflow IDs are long.
+// maxToken is how many bytes a token may have. Tokens come from the network and are decoded
+// before anything is known of their sender; the longest holds two workflow IDs.
 const maxToken = 8 << 10
 
 // Token seals an address.

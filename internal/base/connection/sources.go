@@ -41,7 +41,8 @@ type keptValue struct {
 const (
 	// stale is how long a value serves that cannot be read again.
 	stale = time.Hour
-	// mostSecret bounds a file of secrets, in bytes.
+	// mostSecret bounds a file of secrets, in bytes: a path that names a device or a log must
+	// not fill the memory of the worker.
 	mostSecret = 1 << 20
 )
 

@@ -220,7 +220,8 @@ type Recorder interface {
 	Observe(m *Metric, took time.Duration, values ...string)
 }
 
-// maxRetryLabel is the last retry that LabelAttempt distinguishes.
+// maxRetryLabel is the last retry that LabelAttempt distinguishes. Each value of a label is a
+// series of its own, and a call may have a thousand retries.
 const maxRetryLabel = 10
 
 // RetryLabel is the value of LabelAttempt for the n-th retry of a request.

@@ -34,7 +34,8 @@ type reference struct {
 // run still needs.
 const fresh = 24 * time.Hour
 
-// maxBlob bounds what is read on behalf of a reference.
+// maxBlob bounds what is read on behalf of a reference, in bytes. A reference comes from a
+// history, which others may have written, and its size is reserved before it is read.
 const maxBlob = 1 << 30
 
 var validKey = regexp.MustCompile(`^sha256/([0-9a-f]{2})/([0-9a-f]{64})$`)
@@ -136,8 +137,9 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	return data, nil
 }
 
-// mostScripts bounds the scripts that a process keeps in memory. Each is smaller than
-// other values that are stored, and all children of a run need the same.
+// mostScripts bounds the scripts that a process keeps in memory: a worker meets any number of
+// playbooks. Scripts are smaller than other stored values, and all children of a run need the
+// same one.
 const mostScripts = 64
 
 // script is get for a value that may be a script, as small ones are: it reads each

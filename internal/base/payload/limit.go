@@ -13,7 +13,9 @@ const (
 	// said.
 	DefaultMaxBytes = 64 << 20
 	leastMaxBytes   = 256 << 10 // the details of failures need some of it
-	mostMaxBytes    = 512 << 20
+	// mostMaxBytes bounds what an operator may allow for one value, in bytes. A worker encodes
+	// a value in memory several times over, and more would stop it.
+	mostMaxBytes = 512 << 20
 )
 
 // MaxBytes reads REPRISE_MAX_RESULT_BYTES: how many bytes of JSON a value that

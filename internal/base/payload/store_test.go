@@ -61,6 +61,7 @@ func TestDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
 }
 
 // TestMaxBytes: the variable is read by worker and starter alike.
+// It passes mostMaxBytes.
 func TestMaxBytes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

@@ -18,8 +18,9 @@ import (
 // Stars stand for what was masked.
 const Stars = credential.Stars
 
-// maxAdded is how many secrets that were added one by one are remembered; the
-// oldest is forgotten first. Tokens that are fetched again and again expire.
+// maxAdded is how many secrets that were added one by one are remembered; the oldest is
+// forgotten first. Tokens that are fetched again and again expire, and all would be searched
+// for in each error.
 const maxAdded = 256
 
 // Masker masks secrets. It is safe for concurrent use. The zero value has none.

@@ -117,6 +117,7 @@ func TestLayersOfEscapes(t *testing.T) {
 	require.NotContains(t, set.Text("it is "+url.QueryEscape(text)), secrets.Stars)
 }
 
+// TestSetsOfSets passes maxAdded.
 func TestSetsOfSets(t *testing.T) {
 	t.Parallel()
 	worker := masking("of-the-worker")

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLayers is how often a text can have been escaped, one way or the other, and
-// still be read.
+// maxLayers is how often a text can have been escaped, one way or the other, and still be read.
+// Each layer is a pass over the text, and "%252525…" has as many as it has digits.
 const maxLayers = 4
 
 // layer is a text as it reads once its escapes are undone.

@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostInner bounds the playbooks that are drawn within another one, and the runs of
-// these that are queried.
+// mostInner bounds the playbooks that are drawn within another one, and the runs of these that
+// are queried. A playbook that runs itself would be drawn without end.
 const mostInner = 20
 
 // Children draws the playbooks that a playbook runs into its steps.

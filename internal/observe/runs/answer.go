@@ -142,7 +142,8 @@ func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpret
 	return taken, err
 }
 
-// mostRecalled bounds the attempts that Recall queries.
+// mostRecalled bounds the attempts whose answers Recall queries: each has a mailbox of its own,
+// and a call may have a thousand attempts.
 const mostRecalled = 10
 
 // Recall finds the reply to an answer by a workflow that has ended since; false where

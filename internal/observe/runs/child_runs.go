@@ -140,7 +140,8 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	return control
 }
 
-// mostChildRuns bounds the child runs of one that are queried.
+// mostChildRuns bounds the child runs of one run that are queried. Each is a request to a
+// worker, and a loop may have 100,000 of them.
 const mostChildRuns = 100
 
 // AwaitingInChildren is Awaiting for the runs that steps of a run have started and that

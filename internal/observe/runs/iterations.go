@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// mostQueried bounds the open children of a loop that are queried for their
-	// iterations.
+	// mostQueried bounds the open children of a loop that are queried for their iterations,
+	// each a request to a worker; beyond it the counts of the loop are shown.
 	mostQueried = 100
 	// queriesAtOnce is how many of them at once.
 	queriesAtOnce = 8

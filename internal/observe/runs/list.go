@@ -59,7 +59,8 @@ type List struct {
 	NoWorker []string `json:"no_worker,omitempty"`
 }
 
-// mostTaskQueues bounds the task queues that FindUnpolled describes.
+// mostTaskQueues bounds the task queues that FindUnpolled describes, each a request to the
+// server.
 const mostTaskQueues = 20
 
 // FindUnpolled finds the task queues of open runs in the list that no worker polls, by a call to the

@@ -56,7 +56,8 @@ func count(ctx context.Context, r *Reader, query string) (*workflowservice.Count
 	return counted, nil
 }
 
-// mostOpen bounds the open runs that OpenRuns lists.
+// mostOpen bounds the open runs that OpenRuns lists. The page of runs lists them with each
+// load, and a namespace may have 100,000.
 const mostOpen = 500
 
 // OpenRuns lists the open runs, the newest 500, in one call to the server; more says that there are others.

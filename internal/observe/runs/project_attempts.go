@@ -143,7 +143,9 @@ func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEve
 	return nil, !wasPutOff(event.GetActivityTaskCompletedEventAttributes().GetResult()), nil
 }
 
-// maxPutOff is more than the result of an attempt that was put off takes, in bytes.
+// maxPutOff is more than the result of an attempt that was put off takes, in bytes. Larger
+// results are not decoded to find out whether they are one, which would decode every page of a
+// run.
 const maxPutOff = 4 << 10
 
 // wasPutOff reports whether a result is that of an attempt that was not made yet.

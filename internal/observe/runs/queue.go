@@ -139,7 +139,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	}
 }
 
-// mostQueues bounds the keys that Positions queries.
+// mostQueues bounds the keys that Positions queries, each a request to a worker.
 const mostQueues = 20
 
 // Positions fills in the positions of runs that wait for their turns: a call to the

@@ -135,7 +135,8 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 	return true, nil
 }
 
-// mostOlder bounds the older workflows with one ID that are queried.
+// mostOlder bounds the older workflows with one ID that are looked through. An ID that a
+// schedule uses each minute has thousands.
 const mostOlder = 20
 
 // keptOfOlder queries the runs that have had an ID before.
@@ -194,7 +195,8 @@ func (r *earlierRuns) question(ctx context.Context, id, runID string, into any, 
 	return "", fmt.Errorf("query what %s has done: %w", id, err)
 }
 
-// mostHops bounds how often a queried workflow names another one that has the call.
+// mostHops bounds how often a queried workflow names another one that has the call. Workflows
+// that name each other would be queried without end.
 const mostHops = 20
 
 // stopped reads how far a call had come when it was stopped. The error says that this

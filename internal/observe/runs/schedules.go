@@ -59,7 +59,8 @@ func (e *NoScheduleError) Error() string {
 const (
 	// schedulePage is how many schedules one call lists.
 	schedulePage = 500
-	// mostSchedules bounds how many schedules are read.
+	// mostSchedules bounds how many schedules are read: the server lists all of a namespace,
+	// whoever they belong to.
 	mostSchedules = 10_000
 	// scheduleWidth is how many are requested at a time.
 	scheduleWidth = 8

@@ -81,8 +81,8 @@ type WaitsFor struct {
 const (
 	// shownWaits bounds the groups that are distinguished; the last one is of all others.
 	shownWaits = 5
-	// mostSampled is how many children are queried of a loop that has too many for all
-	// of them to be.
+	// mostSampled is how many children are queried of a loop that has too many for all of them
+	// to be: the groups of their waits are then those of a sample.
 	mostSampled = 2
 )
 

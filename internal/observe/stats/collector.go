@@ -14,15 +14,19 @@ import (
 )
 
 const (
-	// mostSlow is how many of the slowest are kept.
+	// mostSlow is how many of the slowest iterations are kept: stats reads histories of any
+	// length in bounded memory.
 	mostSlow = 10
-	// mostAlike bounds the kinds of errors and of failures that are distinguished.
+	// mostAlike bounds the kinds of errors and of failures that are distinguished. A message
+	// that has a number in it makes a kind for each iteration.
 	mostAlike = 100
 	// shownIndexes is how many iterations a failure names.
 	shownIndexes = 5
-	// mostMessage bounds the message of a failure, in bytes.
+	// mostMessage bounds the message by which failures are alike, in bytes, as one is kept for
+	// each kind.
 	mostMessage = 1000
-	// mostSteps bounds the steps of all playbooks together.
+	// mostSteps bounds the steps of all playbooks together: figures of a namespace may be of
+	// any number of playbooks.
 	mostSteps = 10_000
 )
 

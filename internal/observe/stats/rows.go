@@ -9,7 +9,8 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// mostWatermarks bounds the watermarks that are listed.
+// mostWatermarks bounds the watermarks that are listed: a state for each tenant makes one for
+// each iteration.
 const mostWatermarks = 100
 
 // WatermarkMove is where the state of a step was before the runs, and where it was after them.

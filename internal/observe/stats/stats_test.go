@@ -222,6 +222,7 @@ func TestRunsAreSummedUp(t *testing.T) {
 }
 
 // TestMemoryIsBounded: what is kept does not grow with the run.
+// It passes mostAlike.
 func TestMemoryIsBounded(t *testing.T) {
 	collector := stats.NewCollector(nil)
 	collector.Begin(someRun)

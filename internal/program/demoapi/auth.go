@@ -45,7 +45,8 @@ type tokenUses struct {
 	left  map[string]int
 }
 
-// maxIssued is how many tokens are kept; older ones are forgotten all at once.
+// maxIssued is how many tokens are kept, all of which are then forgotten at once: the server
+// may serve for months.
 const maxIssued = 1000
 
 // add gives out a token.

@@ -15,7 +15,8 @@ import (
 
 const (
 	defaultPageSize = 10
-	maxPageSize     = 100
+	// maxPageSize is the rule of the API for pageSize and limit, which playbooks meet as a 400.
+	maxPageSize = 100
 )
 
 // span returns the rows from offset on, at most limit of them, numbered from 1,

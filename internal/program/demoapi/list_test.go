@@ -146,6 +146,7 @@ func TestFailuresAreCountedPerScenarioUntilReset(t *testing.T) {
 	require.Equal(t, 503, get(t, page+"b").status)
 }
 
+// TestParametersAreChecked passes maxPageSize.
 func TestParametersAreChecked(t *testing.T) {
 	t.Parallel()
 	base := start(t, demoapi.Options{}).URL()

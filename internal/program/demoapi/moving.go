@@ -14,9 +14,15 @@ import (
 )
 
 const (
-	maxMovingRows  = 1_000 // at the start; there are at most twice as many later
-	maxCollections = 1_000 // of one scenario
-	maxMovingLog   = 1_000 // answers kept of one collection, the oldest go first
+	// maxMovingRows bounds the rows of a moving collection at its start, and by twice as many
+	// later ones: anybody who reaches the server may make one.
+	maxMovingRows = 1_000
+	// maxCollections bounds the moving collections of one scenario, each of which is kept in
+	// memory.
+	maxCollections = 1_000
+	// maxMovingLog bounds the answers that are kept of one moving collection, in memory; the
+	// oldest are forgotten first.
+	maxMovingLog = 1_000
 	// movingGap is the distance of the first rows' ids where rows move: others
 	// are inserted between them.
 	movingGap = 10

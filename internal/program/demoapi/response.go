@@ -13,7 +13,8 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// maxSlow bounds /slow.
+// maxSlow bounds how long /slow waits: a connection that waits for hours keeps the server from
+// stopping.
 const maxSlow = 5 * time.Minute
 
 // status answers any method with the code in the path.

@@ -75,6 +75,7 @@ func TestSlow(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// TestEcho passes maxBody.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	base := start(t, demoapi.Options{}).URL()

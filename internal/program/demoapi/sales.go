@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	firstSales  = 12
+	firstSales = 12
+	// maxSales is how many sales the API has; a higher ID is a 400.
 	maxSales    = 1_000
 	salesInTime = 3 // so many have one time
 )

@@ -9,10 +9,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// maxBody bounds the request bodies that are read, in bytes.
+// maxBody bounds the request bodies that are read, in bytes: each is read into memory.
 const maxBody = 1 << 20
 
-// maxOthers bounds the bodies that are kept beside the first of a key.
+// maxOthers bounds the bodies that are kept beside the first of a key: a client that repeats
+// itself would fill the memory.
 const maxOthers = 10
 
 // Write is one stored effect of POST /api/v1/writes.

@@ -68,7 +68,8 @@ func (b *begin) renew(ctx context.Context, c client.Client) {
 	}
 }
 
-// mostMissing bounds the partitions of one run.
+// mostMissing bounds the partitions of one run. A run that was asked for years of hours at once
+// would be one loop of tens of thousands; the next run takes the others.
 const mostMissing = 1000
 
 // missing are the partitions of the playbook which a backfill calls that are missing now, and how many there are

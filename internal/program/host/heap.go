@@ -11,6 +11,8 @@ import (
 // every thirty pages: a fifth of the processor time of a page was the collector's. A block that counts as heap and is never
 // written takes no memory, and lets so much more garbage gather. A large heap grows as it does without the block.
 const (
+	// mostReserved is the size of the block, in bytes: garbage may gather up to it, which a
+	// worker with little memory cannot spare.
 	mostReserved = 32 << 20
 	// reservedShare of what the process may take is the most that garbage may add.
 	reservedShare = 16

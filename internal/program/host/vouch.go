@@ -72,7 +72,8 @@ func hashOf(code string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// maxKnownRuns bounds how many runs a Guard remembers.
+// maxKnownRuns bounds how many runs a Guard remembers; a worker meets any number of them in its
+// life.
 const maxKnownRuns = 1000
 
 // Guard checks for a local worker whether code comes from a starter that has its key.

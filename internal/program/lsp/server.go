@@ -46,7 +46,8 @@ type document struct {
 	book *playbook.Playbook
 }
 
-// mostBytes bounds a document that is looked at.
+// mostBytes bounds a document that is looked at, in bytes. An editor sends all of a file with
+// each key, also of one that is no playbook.
 const mostBytes = 4 << 20
 
 // New makes a server that checks playbooks for tools.

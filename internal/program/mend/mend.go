@@ -20,7 +20,8 @@ type Result struct {
 // Check finds the problems of a text.
 type Check func(*source.File) source.Diagnostics
 
-// most is how often a text is checked again: what is mended may show the next problem.
+// rounds is how often a text is checked again, as what is mended may show the next problem. Two
+// corrections that undo each other would else alternate without end.
 const rounds = 10
 
 // File mends a file.

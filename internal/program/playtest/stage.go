@@ -44,7 +44,8 @@ const (
 	longestRun = 10 * 365 * 24 * time.Hour
 	// idleLimit bounds how long a tool that runs may take, in time as it is.
 	idleLimit = 5 * time.Minute
-	// mostAttempts bounds the attempts of a test.
+	// mostAttempts bounds the attempts of a test. Waits take no time there, so that a playbook
+	// that polls without end would never end the test.
 	mostAttempts = 20_000
 )
 

@@ -22,7 +22,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// maxRequestBody bounds what is kept of the body of a request.
+// maxRequestBody bounds what is kept of the body of a request, in bytes: a test keeps all
+// requests until it ends.
 const maxRequestBody = 1 << 20
 
 // doing is the attempt that a request belongs to, and what came of the request.

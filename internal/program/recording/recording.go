@@ -14,7 +14,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// MaxBytes is the largest recording that is written or read: as large as a playbook.
+// MaxBytes is the largest recording that is written or read, in bytes: as large as a playbook,
+// since tests hold recordings.
 const MaxBytes = playbook.MaxFileBytes
 
 // The failures that an entry can name: an attempt that got no answer.

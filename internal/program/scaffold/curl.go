@@ -16,7 +16,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// maxCurl is the longest line of curl that is read, in bytes.
+// maxCurl is the longest line of curl that is read, in bytes: it comes from standard input, and
+// is read again at each of its words.
 const maxCurl = 1 << 20
 
 // FromCurl reads a command line of curl, as people type it and as browsers copy it for bash. The error says what

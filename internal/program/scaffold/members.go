@@ -32,7 +32,8 @@ var notPlain = regexp.MustCompile(`[^a-z0-9]`)
 // plain is a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
 func plain(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
 
-// mostDepth is how deep members of answers are looked for.
+// mostDepth is how deep members of answers are looked for: real APIs keep their rows within two
+// envelopes, and a deep document has too many lists to choose from.
 const mostDepth = 4
 
 // membersOf are the members of maps in an answer, those of the least depth first, lists not entered.

@@ -12,9 +12,14 @@ import (
 
 // Bounds of a sample that is made of a schema.
 const (
-	mostSampleDepth   = 6
+	// mostSampleDepth is how deep a sample follows a schema. Schemas that name themselves have
+	// no end.
+	mostSampleDepth = 6
+	// mostSampleMembers bounds the members of each object of a sample, which people read.
 	mostSampleMembers = 40
-	mostSampleValues  = 2000 // in all: schemas that name each other grow with every level
+	// mostSampleValues bounds the values of a sample in all: schemas that name each other grow
+	// with every level.
+	mostSampleValues = 2000
 )
 
 // sampler makes one sample.

@@ -196,6 +196,7 @@ func TestWaitIsLongerThanABody(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
 }
 
+// TestOddRequests passes maxHeader.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quickStart)

@@ -9,7 +9,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// MaxBody is how many bytes a request's body may have.
+// MaxBody is how many bytes a request's body may have: it is read into memory before its
+// signature is known, and becomes the workload of a run, in history.
 const MaxBody = 1 << 20
 
 func tooLarge() *Problem {

@@ -73,7 +73,8 @@ func stateOf(path string) (fileState, error) {
 	return fileState{info.Size(), info.ModTime()}, nil
 }
 
-// mostCallers bounds the bytes of a file of callers.
+// mostCallers bounds the bytes of a file of callers, which is read again when it changes: a
+// path that names a log must not fill the memory.
 const mostCallers = 1 << 20
 
 // OpenCallers reads a file of callers: a YAML map of names to sha256, the hex hash

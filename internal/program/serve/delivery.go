@@ -131,7 +131,8 @@ func readFields(body []byte) (url.Values, error) {
 	return fields, nil
 }
 
-// mostHeaders bounds the headers that a run gets, in bytes of each.
+// mostHeaders bounds the headers that a run gets, in bytes of each: the sender chooses them,
+// and they are in the history.
 const mostHeaders = 1000
 
 // deliveryHeaders are those that the trigger names, and those of its sender that say

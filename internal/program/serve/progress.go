@@ -16,7 +16,8 @@ const (
 	// keptPause is that time while no worker takes them: each is a workflow of its own
 	// then, in the place of the one before.
 	keptPause = 10 * time.Second
-	// mostReporting bounds the attempts whose reports are held back.
+	// mostReporting bounds the attempts whose reports of progress are held back. Each is kept
+	// in memory for a second, and tokens of any number of attempts may report.
 	mostReporting = 10_000
 )
 

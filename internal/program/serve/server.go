@@ -127,9 +127,11 @@ func (l *Limits) fill() {
 }
 
 const (
-	// maxHeader is how many bytes the header of a request may have.
+	// maxHeader is how many bytes the header of a request may have: net/http reads it into
+	// memory before anything is known of the client, up to 1 MB by default.
 	maxHeader = 32 << 10
-	// maxWait is how long a request may wait for the result of a run.
+	// maxWait is how long a request may wait for the result of a run. Proxies end a connection
+	// that is silent for longer, and each waiting request holds a poll of the server.
 	maxWait = time.Minute
 )
 

@@ -22,7 +22,8 @@ const (
 	tolerance = 5 * time.Minute
 	// minSecret is how many bytes the secret of a trigger has at least.
 	minSecret = 16
-	// mostSignatures bounds those that one header of Stripe has.
+	// mostSignatures bounds the signatures that one header of Stripe has. Each costs an HMAC
+	// over the body, before anything is known of the sender.
 	mostSignatures = 16
 )
 

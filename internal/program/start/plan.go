@@ -116,7 +116,8 @@ func (p *Plan) Priority() temporal.Priority {
 	return priority
 }
 
-// MaxFairnessKey is how many bytes of a fairness key Temporal accepts.
+// MaxFairnessKey is how many bytes of a fairness key Temporal accepts; it refuses the start of
+// a run with a longer one.
 const MaxFairnessKey = 64
 
 // FairnessKey is the ID of a run. One that is too long keeps its beginning, for

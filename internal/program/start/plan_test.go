@@ -39,6 +39,7 @@ func TestDetailsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFairnessKeyFitsTemporal passes MaxFairnessKey.
 func TestFairnessKeyFitsTemporal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", 40) // 80 bytes

@@ -32,7 +32,8 @@ var updates = map[string]string{
 	Skip: protocol.SkipUpdate, Set: protocol.SetUpdate,
 }
 
-// MostReason bounds a reason, and a name, in bytes, as the workflows do.
+// MostReason bounds a reason, and a name, in bytes, as protocol.MaxSaid does in workflows: they
+// are in memos and summaries.
 const MostReason = 500
 
 const (

@@ -65,9 +65,11 @@ func (s *Dispatcher) Trigger(
 }
 
 const (
-	// mostTriggers is how many triggers a schedule keeps: those whose runs may not have begun.
+	// mostTriggers is how many triggers a schedule keeps in its memo: those whose runs may not
+	// have begun. A memo grows with each of them, up to the 2 MB that Temporal accepts.
 	mostTriggers = 20
-	// mostKeeping is how often one is kept that another update of the schedule has undone.
+	// mostKeeping is how often a trigger is kept again that another update of the schedule has
+	// undone: programs that update it all the time would else keep the command.
 	mostKeeping = 5
 )
 

@@ -48,7 +48,8 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 	})}
 }
 
-// maxTagged bounds how many combinations of tags are remembered.
+// maxTagged bounds how many combinations of tags are remembered: Temporal's SDK tags by names
+// of workflows and activities that others choose.
 const maxTagged = 5000
 
 // handlerCache remembers the SDK's handlers by their tags: the SDK requests them again with

@@ -121,13 +121,18 @@ const Other = "other"
 // Bounds of the values of a label that a process distinguishes. The first values are
 // kept.
 const (
+	// MaxPlaybooks bounds the playbooks that a label distinguishes in one process; the first
+	// are kept, the others are counted as Other. Each value is a series in Prometheus for as
+	// long as the process lives.
 	MaxPlaybooks = 100
-	MaxSteps     = 500 // of all playbooks together
-	maxValues    = 100 // of any other label
+	// MaxSteps bounds the steps that a label distinguishes, of all playbooks together.
+	MaxSteps = 500
+	// maxValues bounds the values of any other label that a process distinguishes.
+	maxValues = 100
 )
 
-// maxName is how long a value may be, in characters; names of a playbook are no
-// longer.
+// maxName is how long a value of a label may be, in characters: others may choose it, and each
+// scrape has all of them. Names of a playbook are no longer.
 const maxName = 64
 
 // names bounds the values of labels. The zero value is ready; it is safe for

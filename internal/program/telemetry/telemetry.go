@@ -46,8 +46,8 @@ type Options struct {
 }
 
 const (
-	// maxSeries bounds the combinations of labels of a metric. It is more than the
-	// bounds of each label leave.
+	// maxSeries bounds the combinations of labels of a metric. It is more than the bounds of
+	// each label leave, and keeps a label that is added without one from filling the memory.
 	maxSeries = 10_000
 	// closeTimeout is how long what was counted may take to be sent at the end.
 	closeTimeout = 5 * time.Second

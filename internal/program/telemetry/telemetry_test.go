@@ -118,6 +118,7 @@ func TestNamesAreAsDeclared(t *testing.T) {
 
 // TestCardinality: however many names and other values come, the series are
 // bounded, and nothing is lost.
+// It passes maxValues and maxName.
 func TestCardinality(t *testing.T) {
 	t.Parallel()
 	watched := newTelemetry(t, telemetry.Options{})

@@ -21,7 +21,9 @@ const clocksComment = "days on which clocks move"
 // Moves of clocks that a spec provides for: those of the two years before, which a backfill may be about,
 // and of ten years to come; of fewer where a line has so many times that these were too many entries.
 const (
-	yearsBack   = 2
+	yearsBack = 2
+	// mostEntries bounds the calendars of a spec that are about moves of clocks. The server
+	// reads all of them at each time of a schedule.
 	mostEntries = 600
 )
 

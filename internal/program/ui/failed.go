@@ -65,7 +65,8 @@ const (
 	shownIndexes = 8
 	// comparedText is how much of an error decides which are alike, in letters.
 	comparedText = 200
-	// mostOpenSets is how many runs' open iterations are remembered.
+	// mostOpenSets is how many runs' open iterations are remembered between two loads of a
+	// page: the server lives as long as its worker.
 	mostOpenSets = 500
 )
 

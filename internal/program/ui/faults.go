@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	// mostFaults is how many runs' failures are remembered, and shownFault bounds each in characters.
+	// mostFaults is how many runs' failures are remembered, and shownFault cuts each, in
+	// characters. A failure of a run stays, so that its history is read once, but a namespace
+	// has any number of runs.
 	mostFaults = 2000
 	shownFault = 200
 )

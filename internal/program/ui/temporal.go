@@ -13,7 +13,8 @@ import (
 // temporalPath is below which Temporal's own UI is.
 const temporalPath = localserver.UIPath + "/"
 
-// mostToTemporal is how many bytes a request to Temporal's own UI may have. The server takes 4 MiB.
+// mostToTemporal is how many bytes a request to Temporal's own UI may have: the page forwards
+// it, and the server takes 4 MiB.
 const mostToTemporal = 8 << 20
 
 // AtSocket leads to a Temporal UI at a Unix socket.

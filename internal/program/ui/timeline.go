@@ -23,7 +23,8 @@ const (
 	shownLanes, shownIterations = 60, 30
 	// shownShapes bounds the attempts and waits that are drawn of one visit or iteration.
 	shownShapes = 150
-	// mostTimelineEvents and longestTimeline bound what is read for the timeline.
+	// mostTimelineEvents and longestTimeline bound what is read of histories for the timeline:
+	// a person waits for the page.
 	mostTimelineEvents, longestTimeline = 20_000, 8 * time.Second
 	// leastWidth is that of what takes no time, in percent.
 	leastWidth = 0.4

@@ -135,7 +135,8 @@ func (s *Server) sender() *steer.Dispatcher {
 }
 
 const (
-	// maxForm is how many bytes a form may have.
+	// maxForm is how many bytes a form may have: it is read into memory before the key of the
+	// browser is compared.
 	maxForm = 64 << 10
 	// pageTime bounds what one page takes.
 	pageTime = 30 * time.Second

@@ -24,7 +24,8 @@ type PagedBy struct {
 	Soft uint64 `json:"soft,omitempty"`
 }
 
-// mostMembers bounds how many members of a condition are examined.
+// mostMembers bounds how many members of a condition are examined: the search is repeated for
+// each page, and an expression may name hundreds.
 const mostMembers = 64
 
 // Paged adds what a page has by which a policy asks for another.

@@ -104,7 +104,8 @@ func (u Unread) isRead(path []any) bool {
 	})
 }
 
-// mostLevels is how deep an answer says what is about the whole of it.
+// mostLevels is how deep an answer is searched for a sign that there are more pages. Deeper
+// members are about rows and not about the answer.
 const mostLevels = 4
 
 // signs finds them in maps, in the order of the keys. What is in lists is about rows.

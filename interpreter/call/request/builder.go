@@ -216,7 +216,9 @@ func (b *Builder) Traits(started time.Time) playbook.Traits {
 	return playbook.TraitsOf(b.Tool(started))
 }
 
-// maxSending bounds the request with which an attempt begins that is then awaited.
+// maxSending bounds the request with which an attempt begins that is then awaited. The timeout
+// of such an attempt may be days, and a server that accepts no request would keep a worker for
+// as long.
 const maxSending = 30 * time.Second
 
 // AttemptLimit bounds what an activity does of an attempt.

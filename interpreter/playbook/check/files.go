@@ -7,8 +7,12 @@ import (
 
 // Bounds of the files that a run takes along beside its playbook.
 const (
-	maxFiles     = 100
-	maxFilesSize = 1 << 20 // bytes, of all together
+	// maxFiles bounds the files that a run takes along beside its playbook, each read while
+	// somebody waits for the start.
+	maxFiles = 100
+	// maxFilesSize bounds these files, in bytes of all together: they are in the input of the
+	// run, which Temporal refuses over 2 MB.
+	maxFilesSize = 1 << 20
 )
 
 // Files are the playbooks that another one names: by path, or by name in a worker's

@@ -288,7 +288,8 @@ func meantMember(owner, name string) playbook.Hint {
 	return playbook.Hint{Text: fmt.Sprintf("; did you mean %s?", word), Word: word}
 }
 
-// mostSuggested is how many names are looked through for one that was meant.
+// mostSuggested is how many names are looked through for one that was meant. Each misspelt name
+// is compared with each known one, and a workload may have any number.
 const mostSuggested = 1000
 
 // argsHave reports whether the args of the step at a site may have a member:

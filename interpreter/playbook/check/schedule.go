@@ -50,7 +50,9 @@ const (
 	leastEvery   = time.Second
 	shortEvery   = 10 * time.Second
 	leastCatchUp = 10 * time.Second
-	maxCron      = 100
+	// maxCron bounds the lines of schedule.cron: each becomes calendars in the schedule, which
+	// Temporal reads at each of its times.
+	maxCron = 100
 )
 
 // ScheduleProblem is what is wrong with a schedule, whoever wrote it.

@@ -10,7 +10,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// maxStatement is how many bytes a statement may have; what is long is in values.
+// maxStatement is how many bytes a statement may have. It is parsed for its templates at each
+// start; what is long is in values.
 const maxStatement = 64 << 10
 
 // checkStatements reads the SQL of every statement field: docs/concepts/expressions.md#values-in-sql.
