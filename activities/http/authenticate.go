@@ -77,6 +77,7 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, nil
 	}
 	t.done = true
+	t.given.hear(response)
 	var fresh *credentials
 	if err == nil {
 		fresh, err = t.tool.renewed(request.Context(), t.given)
@@ -96,6 +97,16 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return nil, err
 	}
 	return t.lastAnswer(t.base.RoundTrip(t.current(again)))
+}
+
+// hear has a service account know the clock of who has refused its token.
+func (l *credentials) hear(refusal *http.Response) {
+	if l.tokens == nil {
+		return
+	}
+	if account, signs := l.tokens.issuer.(*serviceAccount); signs && account.of.TokenURL == nil {
+		account.clock.hear(refusal)
+	}
 }
 
 // lastAnswer is an answer after which nothing is sent again. Where it is a refusal that does not look like an error, it is one.

@@ -69,13 +69,14 @@ func (a accessToken) secrets() []string {
 // configured: who changes the secret gets another token.
 type tokenCache struct {
 	http    *http.Client
+	secrets *secrets.Masker
 	mu      sync.Mutex
 	sources map[string]*tokenSource
 }
 
-func newTokenCache(transport http.RoundTripper) *tokenCache {
+func newTokenCache(transport http.RoundTripper, masker *secrets.Masker) *tokenCache {
 	return &tokenCache{
-		sources: map[string]*tokenSource{},
+		secrets: masker, sources: map[string]*tokenSource{},
 		http: &http.Client{
 			Transport: transport,
 			// A redirect would send the secret along.
@@ -87,7 +88,7 @@ func newTokenCache(transport http.RoundTripper) *tokenCache {
 // source is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
 // the connection's certificates, nil for none; jar keeps its cookies, nil where they are not kept.
 func (c *tokenCache) source(raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
-	if of.OAuth2 == nil && of.Session == nil {
+	if of.OAuth2 == nil && of.Session == nil && of.JWT == nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -95,19 +96,24 @@ func (c *tokenCache) source(raw string, of *connection.Login, transport http.Rou
 	if c.sources[raw] == nil {
 		own := *c.http
 		own.Transport = cmp.Or(transport, own.Transport)
-		source := &tokenSource{}
-		if of.Session != nil {
-			source.issuer = &sessionLogin{session: of.Session, host: of.Host, http: &own, jar: jar}
-		} else {
-			source.issuer = &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: &own}
-		}
-		c.sources[raw] = source
+		c.sources[raw] = &tokenSource{issuer: c.issuer(of, &own, jar)}
 	}
 	return c.sources[raw]
 }
 
+// issuer is who fetches the tokens of a connection.
+func (c *tokenCache) issuer(of *connection.Login, own *http.Client, jar http.CookieJar) issuer {
+	switch {
+	case of.Session != nil:
+		return &sessionLogin{session: of.Session, host: of.Host, http: own, jar: jar}
+	case of.JWT != nil:
+		return &serviceAccount{of: of.JWT, http: own, secrets: c.secrets}
+	}
+	return &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: own}
+}
+
 // close ends the sessions that have a logout.
-func (c *tokenCache) close(logger *slog.Logger, masker *secrets.Masker) {
+func (c *tokenCache) close(logger *slog.Logger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), logoutTimeout)
@@ -121,7 +127,7 @@ func (c *tokenCache) close(logger *slog.Logger, masker *secrets.Masker) {
 		}
 		all.Go(func() {
 			if err := login.end(ctx, given); err != nil {
-				masker.Add(given.secrets()...)
+				c.secrets.Add(given.secrets()...)
 				logger.Warn("a session was not ended", "error", err)
 			}
 		})
@@ -240,6 +246,11 @@ func (c *oauth2Client) issue(ctx context.Context) (accessToken, error) {
 	if err != nil {
 		return accessToken{}, err
 	}
+	return bearerToken(token, asked)
+}
+
+// bearerToken is what a token endpoint has returned for a request of some time.
+func bearerToken(token *oauth2.Token, asked time.Time) (accessToken, error) {
 	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
 		return accessToken{}, errNoBearer
 	}

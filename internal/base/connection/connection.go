@@ -28,6 +28,8 @@ type Login struct {
 	OAuth2 *OAuth2
 	// Session is the login whose tokens are sent, nil for none.
 	Session *SessionSettings
+	// JWT is the service account whose tokens are sent, nil for none.
+	JWT *JWT
 }
 
 // NameValue is a header or a parameter of a query.

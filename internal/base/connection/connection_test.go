@@ -1,6 +1,12 @@
 package connection_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,7 +131,7 @@ func TestProblemsOfASession(t *testing.T) {
 		`{"session": {` + login + `, ` + token + `, ` + send + `, "logout": {"url": "/x", "body": {"a": ["{{ tokn }}"]}}}}`:                                "session logout body a: has a name in session.logout.body.a, at character 4, that is not known there; did you mean token?",
 		`{"session": {` + login + `, ` + token + `, "send": {"header": "authorization"}}, "bearer": "x"}`:                                                  ": has two kinds that send the header Authorization; keep one",
 		`{"session": {` + login + `, ` + token + `, "send": {"query": "sid"}}, "query": {"sid": "x"}}`:                                                     "query: has query and session.send, which send one parameter; keep one",
-		`{"session": {` + login + `, ` + token + `, ` + send + `}, "oauth2": {"token_url": "https://login.test", "client_id": "a", "client_secret": "b"}}`: "session: has oauth2 and session, which both fetch tokens; keep one",
+		`{"session": {` + login + `, ` + token + `, ` + send + `}, "oauth2": {"token_url": "https://login.test", "client_id": "a", "client_secret": "b"}}`: "session: has oauth2 and session, which both give tokens; keep one",
 	} {
 		_, err := connection.Text(entry(t, text))
 		var found *connection.Problem
@@ -147,6 +153,42 @@ func TestSession(t *testing.T) {
 	c, err = connection.Parse(`{"session": {"login": {"url": "https://login.test/a", "method": "get"}, ` + rest + `}}`)
 	require.NoError(t, err)
 	require.Equal(t, "https://login.test", c.Host.String(), "the login's host, where the connection has none")
+}
+
+// TestProblemsOfAServiceAccount are those of its key and its claims.
+func TestProblemsOfAServiceAccount(t *testing.T) {
+	t.Parallel()
+	const shared = `"issuer": "a", "secret": "canary-5ecret"`
+	key, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	odd, err := json.Marshal(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	require.NoError(t, err)
+	for text, problem := range map[string]string{
+		`{"jwt": {"secret": "canary-5ecret"}}`:                                                         "jwt issuer: must have jwt.issuer, as text",
+		`{"jwt": {"issuer": "a"}}`:                                                                     "jwt: must have one of jwt.private_key and jwt.secret",
+		`{"jwt": {` + shared + `, "private_key": "canary-5ecret"}}`:                                    "jwt: must have one of jwt.private_key and jwt.secret",
+		`{"jwt": {"issuer": "a", "private_key": "canary-5ecret"}}`:                                     "jwt private_key: must have a private key in PEM, without a password, as jwt.private_key",
+		`{"jwt": {"issuer": "a", "private_key": ` + string(odd) + `}}`:                                 "jwt private_key: has a key that no algorithm here signs with",
+		`{"jwt": {` + shared + `, "algorithm": "none"}}`:                                               "jwt algorithm: must have one of ES256, ES384, EdDSA, HS256, HS384, HS512, PS256, RS256, RS384, RS512 as jwt.algorithm",
+		`{"jwt": {` + shared + `, "algorithm": "RS256"}}`:                                              "jwt algorithm: has an algorithm that is not one of its key",
+		`{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "HS256"}}`: "jwt algorithm: has an algorithm that is not one of its key",
+		`{"jwt": {` + shared + `, "claims": {"aud": "x"}}}`:                                            "jwt claims aud: has jwt.claims.aud; write jwt.audience",
+		`{"jwt": {` + shared + `, "claims": {"jti": "x"}}}`:                                            "jwt claims jti: has jwt.claims.jti, which the worker sets",
+		`{"jwt": {` + shared + `, "lifetime": "48h"}}`:                                                 "jwt lifetime: must have at most 24h0m0s as jwt.lifetime",
+		`{"jwt": {` + shared + `, "token_url": "/token"}}`:                                             "jwt token_url: must have a URL as jwt.token_url",
+		`{"jwt": {` + shared + `, "audiense": "x"}}`:                                                   "jwt audiense: has a key that jwt does not have; did you mean audience?",
+		`{"jwt": {` + shared + `}, "bearer": "x"}`:                                                     ": has two kinds that send the header Authorization; keep one",
+	} {
+		_, err := connection.Text(entry(t, text))
+		var found *connection.Problem
+		require.ErrorAs(t, err, &found, text)
+		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
+		require.NotContains(t, found.Message, "canary", text)
+	}
+	_, err = connection.Text(entry(t, `{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "ES256"}}`))
+	require.NoError(t, err)
 }
 
 // TestTexts are those that connections have always been.

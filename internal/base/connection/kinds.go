@@ -16,7 +16,7 @@ import (
 
 // kinds are what a map may have sent, one or several together; settings are beside them.
 var (
-	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "tls"}
+	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "tls"}
 	settings = []string{"host", "cookies", "url", "password"}
 )
 
@@ -45,7 +45,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 		}
 		c.Host = c.OAuth2.Host
 	}
-	c.Session = s.session(c)
+	c.Session, c.JWT = s.session(c), s.jwt()
 	s.refuseTwice(c)
 	if d.problem != nil {
 		return nil, d.problem
@@ -118,11 +118,11 @@ func (s section) query() []NameValue {
 // refuseTwice refuses what two kinds would set: a header, a parameter, the token of an attempt.
 func (s section) refuseTwice(c *Login) {
 	names := lists.Map(c.Headers, func(p NameValue) string { return p.Name })
-	if c.OAuth2 != nil {
+	if c.OAuth2 != nil || c.JWT != nil {
 		names = append(names, authorization)
 	}
-	if c.OAuth2 != nil && c.Session != nil {
-		s.d.fail([]string{"session"}, "has oauth2 and session, which both fetch tokens; keep one")
+	if tokens := slices.DeleteFunc([]string{"oauth2", "session", "jwt"}, func(kind string) bool { return !s.has(kind) }); len(tokens) > 1 {
+		s.d.fail([]string{tokens[1]}, "has %s and %s, which both give tokens; keep one", tokens[0], tokens[1])
 	}
 	if c.Session != nil && c.Session.Send.Header != "" {
 		names = append(names, c.Session.Send.Header)

@@ -169,7 +169,7 @@ func (r *resolver) of(value any, named bool) any {
 	}
 	resolved := make(map[string]any, len(entry))
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
-		resolved[key] = r.of(entry[key], slices.Contains([]string{"headers", "query", "form"}, key))
+		resolved[key] = r.of(entry[key], slices.Contains([]string{"headers", "query", "form", "claims"}, key))
 	}
 	return resolved
 }

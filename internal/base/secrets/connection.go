@@ -139,7 +139,7 @@ func CutHost(text string) (secret, host string) {
 
 // public are the keys of a connection that is a map whose texts may be shown. All others are secrets.
 var public = []string{
-	"host", "cookies", "token_url", "scopes", "audience", "ca", "certificate",
+	"host", "cookies", "token_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime",
 }
 
 // object reads a connection that is a map of what is sent.
@@ -172,6 +172,7 @@ func (c *ConnectionSecrets) members(of map[string]any) bool {
 					text, _ := sent.(string)
 					c.header(text)
 				}
+			case "claims": // whoever gets a token reads them
 			case "session":
 				login, _ := value["login"].(map[string]any)
 				c.login(login)
@@ -212,6 +213,13 @@ func (c *ConnectionSecrets) member(key, value string) {
 		c.header(strings.TrimSpace(value))
 	case strings.Contains(value, "://"):
 		c.read(value)
+	case strings.HasPrefix(value, "-----BEGIN"):
+		c.secret(value)
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); credential.Looks(line) && !strings.HasPrefix(line, "-----") {
+				c.secret(line)
+			}
+		}
 	default:
 		c.header(value)
 	}

@@ -299,6 +299,8 @@ func TestALoginIsMasked(t *testing.T) {
 	}
 	const said = "POST /login with password of login.txt, X-Session: Session, {{ response.token }} for 30m, DELETE /logout, header"
 	require.Equal(t, said, set.Text(said))
+	set, _ = used(`{"jwt": {"issuer": "robot@acme.test", "claims": {"tenant": "acme-tenant-1"}, "private_key": "-----BEGIN KEY-----\nk3ybytes0123456789abcd\n-----END KEY-----"}}`)
+	require.Equal(t, "robot@acme.test acme-tenant-1 ***", set.Text("robot@acme.test acme-tenant-1 k3ybytes0123456789abcd"))
 	set, _ = used(`{"session": {"login": {"url": "https://api.test/login", "form": {"from": "f-hunter-1", "to": "t-hunter-2"}}}}`)
 	require.Equal(t, "*** ***", set.Text("f-hunter-1 t-hunter-2"))
 }

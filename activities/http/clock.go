@@ -1,0 +1,35 @@
+package http
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// leastSkew is how far clocks are apart before that counts: answers take their time, and their dates have no fractions of
+	// seconds.
+	leastSkew = 30 * time.Second
+	// mostSkew is how far they may be apart: a server that says more could have signatures made that are for tomorrow.
+	mostSkew = 12 * time.Hour
+)
+
+// remoteClock is the clock of another side, which compares what is signed here with its own time. It is safe for concurrent use.
+type remoteClock struct{ ahead atomic.Int64 }
+
+// now is the time of the other side, as far as it is known.
+func (c *remoteClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// hear reads the date of a refusal. It reports whether the clock is another one than what was refused was signed by.
+func (c *remoteClock) hear(refusal *http.Response) bool {
+	date, err := http.ParseTime(refusal.Header.Get("Date"))
+	if err != nil {
+		return false
+	}
+	ahead := time.Until(date)
+	if ahead.Abs() < leastSkew || ahead.Abs() > mostSkew {
+		ahead = 0
+	}
+	before := time.Duration(c.ahead.Swap(int64(ahead)))
+	return (ahead - before).Abs() >= leastSkew
+}
