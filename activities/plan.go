@@ -150,7 +150,7 @@ func (s *stepPlanner) run(ctx context.Context) {
 		s.one(ctx, whole, nil)
 	}
 	for _, target := range whole.Config().Targets(s.now) {
-		if target.Sink == s.step.Sink {
+		if slices.Contains(s.step.Sinks, target.Sink) {
 			s.sink(ctx, target, nil, nil)
 		}
 	}
@@ -194,7 +194,7 @@ func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expressio
 		written = s.drive(ctx, of, watermarks, isFirst)
 	}
 	for _, target := range of.Config().Targets(s.now) {
-		if s.step.Loop == nil || target.Sink != s.step.Sink {
+		if s.step.Loop == nil || !slices.Contains(s.step.Sinks, target.Sink) {
 			planned := s.sink(ctx, target, written, element)
 			if target.Sink == s.book.StateHome(s.step) {
 				s.unclaimable(s.plan.States[others:], planned.Table)

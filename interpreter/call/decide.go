@@ -7,7 +7,6 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
-	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -246,7 +245,7 @@ func (c *Call) afterSuccess(d decided) {
 // where that never became ready, and does not call it a page.
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
-		then.Collect == nil && then.PerIteration == nil
+		then.Collect == nil && len(then.PageSinks) == 0
 }
 
 // pageTodo is what is to do of a page before anything else happens: its sink, with the move of the watermark
@@ -256,7 +255,7 @@ func (r reader) pageTodo(d decided) []Todo {
 	if number == 0 {
 		return nil
 	}
-	page := sinkTodo(sink.Choice{Policy: number, Page: true})
+	page := sinkTodo(r.config.OfPage(number)...)
 	if r.state.Watermark == nil {
 		return page
 	}

@@ -36,8 +36,8 @@ type SinkTarget struct {
 // its iterations.
 func (c *Config) Targets(now time.Time) []SinkTarget {
 	sinks := c.All()
-	if loop := c.Step.Loop; loop != nil && c.Index == nil && loop.Sink != nil {
-		sinks = append(sinks, loop.Sink)
+	if loop := c.Step.Loop; loop != nil && c.Index == nil {
+		sinks = append(sinks, loop.Sinks...)
 	}
 	return lists.Map(sinks, func(sink *playbook.Sink) SinkTarget { return c.target(sink, now) })
 }

@@ -11,9 +11,9 @@ import (
 // hasSinks reports whether a step writes results away.
 func hasSinks(step *playbook.Step) bool {
 	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
-		return policy.Then.Sink != nil || policy.Then.PerIteration != nil
+		return len(policy.Then.Sinks)+len(policy.Then.PageSinks) > 0
 	})
-	return inPolicies || step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil)
+	return inPolicies || len(step.Sinks) > 0 || step.Loop != nil && (len(step.Loop.Sinks) > 0 || step.Loop.DeadLetter != nil)
 }
 
 // ReadsOnly reports whether a step does nothing but ask servers for what they have.

@@ -137,9 +137,8 @@ func (c Snapshot) Bare(call *Call) Snapshot {
 // Call makes the call of the task's step, or of one iteration of it, where it
 // left off. random draws from the host's stream.
 func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, random func() float64) *Call {
-	scope, after := interpreter.NewScope(book, t.Run, t.Data), step.Sink
+	scope := interpreter.NewScope(book, t.Run, t.Data)
 	if snapshot.Index != nil {
-		after = step.Loop.Sink
 		scope = scope.WithElement(step.Loop.Element, snapshot.Element.Data, interpreter.ElementPosition{Index: *snapshot.Index, Size: snapshot.Size})
 	}
 	if args := t.Args.Data; args != nil {
@@ -149,18 +148,19 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapsh
 		Source: request.Source{
 			Book: book, Run: t.Run, Step: step, Action: step.Action, Visit: t.Visit, Index: snapshot.Index, Scope: scope, Args: t.Args.Data,
 		},
-		Sinks:  sink.Sinks{Policies: step.Retry, After: listed(after), DeadLetter: interpreter.DeadLetterSink(step)},
+		Sinks:  sink.Sinks{Policies: step.Retry, After: afterOf(step, snapshot), DeadLetter: interpreter.DeadLetterSink(step)},
 		Limits: t.Limits, Random: random,
 	})
 	call.Load(snapshot.State)
 	return call
 }
 
-func listed(one *playbook.Sink) []*playbook.Sink {
-	if one == nil {
-		return nil
+// afterOf are the sinks that a call of the step, or of one iteration, writes to behind those of its policies.
+func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
+	if snapshot.Index != nil {
+		return step.Loop.Sinks
 	}
-	return []*playbook.Sink{one}
+	return step.Sinks
 }
 
 // DriveInput is the argument of DriveActivity, with the Script of its task behind it;

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"reprise/interpreter/playbook"
@@ -26,10 +27,7 @@ func describe(p *playbook.Policy) string {
 	if collect := then.Collect; collect != nil {
 		fmt.Fprintf(&b, " collect %s %s %s %v", collect.Strategy, collect.Path, collect.Into, collect.Optional)
 	}
-	for _, sink := range []*playbook.Sink{then.Sink, then.PerIteration} {
-		if sink == nil {
-			continue
-		}
+	for _, sink := range slices.Concat(then.Sinks, then.PageSinks) {
 		b.WriteString(" sink " + sink.Place)
 		for _, node := range nodes(sink.Action) {
 			b.WriteString(" " + raw(node))

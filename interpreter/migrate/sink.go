@@ -27,17 +27,17 @@ func (m *migrator) sinks(book *playbook.Playbook, path string) {
 		if step.Action != nil && step.Action.Inline != nil {
 			m.sinks(step.Action.Inline, path+"/"+step.Name)
 		}
-		if step.Loop == nil || step.Sink == nil || !namesIteration(step) {
+		if step.Loop == nil || len(step.Sinks) == 0 || !namesIteration(step) {
 			continue
 		}
 		switch {
-		case step.Loop.Sink != nil:
-			m.problem(step.Sink.Pos, playbook.CodeElementInStepSink,
+		case len(step.Loop.Sinks) > 0:
+			m.problem(step.Sinks[0].Pos, playbook.CodeElementInStepSink,
 				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
 		case m.moveSink(path + "/" + step.Name):
-			m.changed(step.Sink.Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
+			m.changed(step.Sinks[0].Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
 		default:
-			m.problem(step.Sink.Pos, playbook.CodeNotMigrated,
+			m.problem(step.Sinks[0].Pos, playbook.CodeNotMigrated,
 				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but cannot be moved as it is written; move it by hand")
 		}
 	}

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -188,6 +189,36 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 func readSections[U any, P inner[U]](d *decoder, w written) []*U {
 	items, _ := d.items(w.node, w.what)
 	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
+}
+
+// asSome reads a section of its own, or a list of them. The place of one in a list has its number behind a dot, from 1.
+func asSome[T, U any, P inner[U]](set func(*T, []*U)) reader[T] {
+	return reader[T]{
+		domain: domain{kind: WordSome, of: func() *section { return P(nil).section() }},
+		read: func(d *decoder, w written, into *T) {
+			set(into, readSome(d, w, func(item *yaml.Node, place string) *U { return readSection[U, P](d, item, at{place: place}) }))
+		},
+	}
+}
+
+// readSome reads one part of a word or a list of them, without those of which nothing came.
+func readSome[U any](d *decoder, w written, read func(item *yaml.Node, place string) *U) []*U {
+	place, numbered := w.at.under(w.name), w.node.Kind == yaml.SequenceNode
+	items := oneOrMore(w.node)
+	if numbered && len(items) == 0 && !d.broken[w.node] {
+		d.Errorf(position(w.node), codeEmpty, "%s is an empty list; add an entry or remove the key", w.what)
+	}
+	var all []*U
+	for i, item := range items {
+		at := place
+		if numbered {
+			at = fmt.Sprintf("%s.%d", place, i+1)
+		}
+		if one := read(item, at); one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // as reads a word in a way of its own.

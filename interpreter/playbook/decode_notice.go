@@ -1,7 +1,6 @@
 package playbook
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,32 +56,18 @@ func (n *Notice) action() *Action { return n.Sink.Action }
 // readsNotices is a decoder. That a step knows no more of it lets notices be in
 // steps, and steps in a call of a notice: see inner.
 type readsNotices interface {
-	notices(n *yaml.Node, s *section, place string) []*Notice
+	notices(w written, s *section) []*Notice
 }
 
 // asNotices reads a notice, or a list of them.
 func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
 	return as(WordSome, func(d *decoder, w written, into *T) {
-		set(into, readsNotices(d).notices(w.node, s, w.at.under(w.name)))
+		set(into, readsNotices(d).notices(w, s))
 	}).of(s)
 }
 
-func (d *decoder) notices(n *yaml.Node, s *section, place string) []*Notice {
-	items, numbered := oneOrMore(n), n.Kind == yaml.SequenceNode
-	if numbered && len(items) == 0 && !d.broken[n] {
-		d.Errorf(position(n), codeEmpty, "the list has no notices; add one, such as {url: …}, or remove the key")
-	}
-	var notices []*Notice
-	for i, item := range items {
-		at := place
-		if numbered {
-			at = fmt.Sprintf("%s.%d", place, i+1)
-		}
-		if notice := readNotice(d, item, s, at); notice != nil {
-			notices = append(notices, notice)
-		}
-	}
-	return notices
+func (d *decoder) notices(w written, s *section) []*Notice {
+	return readSome(d, w, func(item *yaml.Node, place string) *Notice { return readNotice(d, item, s, place) })
 }
 
 func readNotice(d *decoder, n *yaml.Node, s *section, place string) *Notice {

@@ -45,7 +45,7 @@ workbook:
 		require.Equal(t, i+1, a[i].Number)
 		require.Equal(t, from, a[i].From())
 	}
-	require.Equal(t, "a.retry[2].then.sink", a[1].Then.Sink.Place)
+	require.Equal(t, "a.retry[2].then.sink", a[1].Then.Sinks[0].Place)
 	require.NotSame(t, a[2], a[3])
 
 	b := pb.Step("b").Retry

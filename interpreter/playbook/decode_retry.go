@@ -145,10 +145,10 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	accept(key{name: "next_call", stepsOnly: true, doc: "what changes in the next request after a success", repeats: true},
 		asSection(func(t *Then, call *NextCall) { t.NextCall = call })),
 	accept(key{name: "collect", stepsOnly: true, doc: "how pages are combined into one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
-	accept(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
-		asSection(func(t *Then, s *Sink) { t.Sink = s })),
+	accept(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call: one sink, or a list of sinks that are written in order"},
+		asSome(func(t *Then, sinks []*Sink) { t.Sinks = sinks })),
 	accept(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
-		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })),
+		asSection(func(t *Then, p *perIteration) { t.PageSinks = p.sinks })),
 	accept(key{name: "pages_per_activity", doc: "the most pages that one activity fetches; default 50, or up to 500 fast ones within 2 seconds; 1 makes an activity per page"},
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
@@ -211,11 +211,11 @@ func (d *decoder) restart(w written, then *Then) {
 }
 
 // perIteration is the section of that name.
-type perIteration struct{ sink *Sink }
+type perIteration struct{ sinks []*Sink }
 
 var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
-	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
-		asSection(func(p *perIteration, s *Sink) { p.sink = s })),
+	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written: one sink, or a list of sinks that are written in order", required: innerSink},
+		asSome(func(p *perIteration, sinks []*Sink) { p.sinks = sinks })),
 })
 
 func (*perIteration) section() *section { return perIterationSection }

@@ -227,19 +227,19 @@ func TestSinkPlaces(t *testing.T) {
 	pb, _ := decode(t, everything)
 	step := pb.Step("fetch")
 	then := step.Retry[1].Then
-	require.Equal(t, "fetch.sink", step.Sink.Place)
-	require.Equal(t, "fetch.loop.sink", step.Loop.Sink.Place)
-	require.Equal(t, "fetch.retry[2].then.sink", then.Sink.Place)
-	require.Equal(t, "fetch.retry[2].then.per_iteration.sink", then.PerIteration.Place)
+	require.Equal(t, "fetch.sink", step.Sinks[0].Place)
+	require.Equal(t, "fetch.loop.sink", step.Loop.Sinks[0].Place)
+	require.Equal(t, "fetch.retry[2].then.sink", then.Sinks[0].Place)
+	require.Equal(t, "fetch.retry[2].then.per_iteration.sink", then.PageSinks[0].Place)
 
-	statement := then.Sink.Action.Field("statement")
+	statement := then.Sinks[0].Action.Field("statement")
 	require.Nil(t, statement.Template)
 	require.Equal(t, "INSERT INTO t VALUES ({{ result }})", statement.Value)
 	require.Equal(t, statement.Value, statement.Raw)
 
-	require.Len(t, then.PerIteration.Action.Retry, 1)
-	require.Equal(t, time.Second, *then.PerIteration.Action.Retry[0].Then.Delay)
-	require.NotNil(t, then.PerIteration.Action.Args.Template)
+	require.Len(t, then.PageSinks[0].Action.Retry, 1)
+	require.Equal(t, time.Second, *then.PageSinks[0].Action.Retry[0].Then.Delay)
+	require.NotNil(t, then.PageSinks[0].Action.Args.Template)
 }
 
 func TestDecodeNext(t *testing.T) {
@@ -340,7 +340,7 @@ workflow:
 	require.NotNil(t, call.Field("url"))
 	require.NotNil(t, call.Field("body"))
 	require.NotNil(t, pb.First().Retry[0].Then.NextCall.URL)
-	require.Equal(t, "SELECT 1", pb.First().Sink.Action.Field("statement").Raw)
+	require.Equal(t, "SELECT 1", pb.First().Sinks[0].Action.Field("statement").Raw)
 
 	_, found = decode(t, strings.ReplaceAll(text, "VERSION", playbook.Version))
 	require.Contains(t, found.Error(), `x.yaml:6:5: unknown key "type" in step "a", which has no tool; reprise/v1 writes "tool", such as tool: http [unknown-key]`)

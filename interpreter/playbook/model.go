@@ -110,8 +110,8 @@ type Step struct {
 	// Incremental is what the step keeps between runs; nil for nothing.
 	Incremental *Incremental
 	Retry       []*Policy
-	ownRetry    bool // it is in the step, and not in a workbook entry
-	Sink        *Sink
+	ownRetry    bool    // it is in the step, and not in a workbook entry
+	Sinks       []*Sink // what gets its result, in order; with a loop that of the loop
 	// OnSuccess and OnFailure report to others how a visit of the step has ended.
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
@@ -247,7 +247,7 @@ type Loop struct {
 	Thresholds     Thresholds
 	// StatsOnly leaves the results of iterations out of the loop's result.
 	StatsOnly bool
-	Sink      *Sink
+	Sinks     []*Sink // what gets each iteration, in order
 	// DeadLetter is written for each iteration that failed.
 	DeadLetter *Sink
 }
@@ -391,8 +391,8 @@ type Then struct {
 	PagesPerActivity int
 	NextCall         *NextCall
 	Collect          *Collect
-	Sink             *Sink
-	PerIteration     *Sink
+	Sinks            []*Sink // what gets the result of the call, in order
+	PageSinks        []*Sink // what gets each page, in order
 	// Repeats is true when any word that asks for another attempt is present.
 	Repeats bool
 	// Delays are Delay, InitialDelay and MaxDelay as far as they are written, in the order of the file.

@@ -168,7 +168,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	if step.Incremental != nil {
 		nodes = append(nodes, step.Incremental.Token, step.Incremental.State, step.Incremental.InitialTemplate)
 	}
-	for _, sink := range step.Sinks() {
+	for _, sink := range step.SinkCalls() {
 		if sink.Spot != AtStepSink || step.Loop == nil {
 			actions = append(actions, sink.Action)
 		}
@@ -179,12 +179,12 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }
 
-// StepSinkNodes are the values of the sink that is on the step itself.
-func (s *Step) StepSinkNodes() []*Node {
-	if s.Sink == nil {
-		return nil
+// StepSinkNodes are the values of the sinks that are on the step itself.
+func (s *Step) StepSinkNodes() (nodes []*Node) {
+	for _, sink := range s.Sinks {
+		nodes = append(nodes, sink.Nodes()...)
 	}
-	return s.Sink.Nodes()
+	return nodes
 }
 
 // Nodes are the values of a sink.

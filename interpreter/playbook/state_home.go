@@ -41,26 +41,33 @@ func (s *Step) LastSink() *Sink {
 func (s *Step) SuccessSinks() []*Sink {
 	var pages, ends []*Sink
 	for _, policy := range s.Retry {
-		pages = append(pages, policy.Then.PerIteration)
-		if policy.Then.Sink != nil && policy.mayFollowSuccess() {
-			ends = append(ends, policy.Then.Sink)
+		pages = append(pages, policy.Then.PageSinks...)
+		if policy.mayFollowSuccess() {
+			ends = append(ends, policy.Then.Sinks...)
 		}
 	}
-	own := s.Sink
+	return slices.Concat(pages, ends, s.OwnSinks())
+}
+
+// OwnSinks are what a call of the step writes to behind the sinks of its policies: those on the step, or on its loop.
+func (s *Step) OwnSinks() []*Sink {
 	if s.Loop != nil {
-		own = s.Loop.Sink
+		return s.Loop.Sinks
 	}
-	all := append(append(pages, ends...), own)
-	return slices.DeleteFunc(all, func(sink *Sink) bool { return sink == nil })
+	return s.Sinks
+}
+
+// AggregateSinks are what gets the result of the step's loop as a whole, nil without a loop.
+func (s *Step) AggregateSinks() []*Sink {
+	if s.Loop == nil {
+		return nil
+	}
+	return s.Sinks
 }
 
 // rowSinks are these, and the sink of a loop as a whole.
 func (s *Step) rowSinks() []*Sink {
-	sinks := s.SuccessSinks()
-	if s.Loop != nil && s.Sink != nil {
-		sinks = append(sinks, s.Sink)
-	}
-	return sinks
+	return slices.Concat(s.SuccessSinks(), s.AggregateSinks())
 }
 
 // OtherTables are those that get rows of a step which stay there, beside the one that its state is kept for: each once, as the playbook

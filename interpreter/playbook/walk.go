@@ -74,7 +74,7 @@ func (pb *Playbook) Actions() []CallAt {
 		if step.Action != nil {
 			all = append(all, CallAt{StepSpot: StepSpot{Spot: AtField, Step: step, Action: step.Action}})
 		}
-		all = append(all, step.Sinks()...)
+		all = append(all, step.SinkCalls()...)
 		for _, sink := range slices.Concat(step.Notices(false), step.Notices(true)) {
 			all = append(all, CallAt{StepSpot: StepSpot{Spot: AtStepNotice, Step: step, Action: sink.Action}, Sink: sink})
 		}
@@ -96,23 +96,25 @@ func (pb *Playbook) ActionAt(place string) *Action {
 	return nil
 }
 
-// Sinks are the sinks of a step, at every place that may have one.
-func (s *Step) Sinks() []CallAt {
+// SinkCalls are the sinks of a step, at every place that may have one.
+func (s *Step) SinkCalls() []CallAt {
 	var all []CallAt
-	add := func(at Spot, sink *Sink) {
-		if sink != nil && sink.Action != nil {
-			all = append(all, CallAt{StepSpot: StepSpot{Spot: at, Step: s, Action: sink.Action}, Sink: sink})
+	add := func(at Spot, sinks ...*Sink) {
+		for _, sink := range sinks {
+			if sink != nil && sink.Action != nil {
+				all = append(all, CallAt{StepSpot: StepSpot{Spot: at, Step: s, Action: sink.Action}, Sink: sink})
+			}
 		}
 	}
 	for _, policy := range s.Retry {
-		add(AtThenSink, policy.Then.PerIteration)
-		add(AtThenSink, policy.Then.Sink)
+		add(AtThenSink, policy.Then.PageSinks...)
+		add(AtThenSink, policy.Then.Sinks...)
 	}
 	if s.Loop != nil {
-		add(AtLoopSink, s.Loop.Sink)
+		add(AtLoopSink, s.Loop.Sinks...)
 		add(AtLoopSink, s.Loop.DeadLetter)
 	}
-	add(AtStepSink, s.Sink)
+	add(AtStepSink, s.Sinks...)
 	return all
 }
 

@@ -209,37 +209,30 @@ func (r *run) makeLoop(
 		}
 		return result
 	}
-	result = r.publishLoop(ctx, start, scope, aggregate, result, record)
-	return r.stepSink(ctx, start, scope, args, result, record, aggregate.ReadAll())
+	result = r.publish(ctx, start, scope, r.book.StagingSinks(step), aggregate.ReadAll(), result, record)
+	return r.stepSinks(ctx, start, scope, args, result, record, aggregate.ReadAll())
 }
 
-// publishLoop publishes what the iterations of a loop have staged, where all was read.
-func (r *run) publishLoop(
-	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, aggregate *interpreter.LoopResult,
+// publish publishes the rows that are staged for some sinks, where all was read and nothing has failed.
+func (r *run) publish(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, sinks []*playbook.Sink, readAll bool,
 	result interpreter.CallResult, record *protocol.StepRecord,
 ) interpreter.CallResult {
-	for _, to := range r.book.StagingSinks(start.Step) {
-		if !aggregate.ReadAll() || result.Failed() {
+	for _, to := range sinks {
+		if !readAll || result.Failed() {
 			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, to))
 			continue
 		}
-		result = r.publishStaged(ctx, start, scope, to, result, record)
+		machine := call.NewPublish(call.Config{
+			Source: request.Source{Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Scope: scope},
+			Limits: r.Limits,
+			Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, to.Place)),
+		}, to)
+		written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+		result.Meta.EndedAt = workflow.Now(ctx)
+		result = sink.AddWritten(result, to, written)
 	}
 	return result
-}
-
-// publishStaged publishes what was staged for a sink.
-func (r *run) publishStaged(
-	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, to *playbook.Sink, result interpreter.CallResult, record *protocol.StepRecord,
-) interpreter.CallResult {
-	machine := call.NewPublish(call.Config{
-		Source: request.Source{Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Scope: scope},
-		Limits: r.Limits,
-		Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, to.Place)),
-	}, to)
-	written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
-	result.Meta.EndedAt = workflow.Now(ctx)
-	return sink.AddWritten(result, to, written)
 }
 
 // loopInput is what the loop of a step runs over: its collection, or in a
@@ -296,36 +289,35 @@ func (r *run) runLoop(
 	return broken, nil
 }
 
-// stepSink writes the aggregate of a loop, whatever its status.
-func (r *run) stepSink(
+// stepSinks writes the aggregate of a loop to the sinks on its step, whatever its status, and publishes what they stage. The
+// first that fails ends the rest.
+func (r *run) stepSinks(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any,
 	result interpreter.CallResult, record *protocol.StepRecord, readAll bool,
 ) interpreter.CallResult {
-	step := start.Step
-	if step.Sink == nil {
-		return result
+	step, aggregate := start.Step, result.Data.Data
+	inSinks := interpreter.EndScope(scope, args, result)
+	for i, to := range step.Sinks {
+		stream := "sink"
+		if i > 0 {
+			stream = to.Place
+		}
+		machine := call.NewLoopSink(call.Config{
+			Source: request.Source{Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Scope: inSinks},
+			Limits: r.Limits,
+			Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/%s", step.Name, start.Visit, stream)),
+		}, to, aggregate).Watch(gate.CallObserver(ctx))
+		written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
+		result.Meta.EndedAt = workflow.Now(ctx)
+		result = sink.AddWritten(result, to, written)
+		if envelope := interpreter.EnvelopeInSink(r.book, to, aggregate, false); envelope != "" {
+			result.Warnings = append(result.Warnings, "step "+step.Name+": "+envelope)
+		}
+		if written.Failed() {
+			break
+		}
 	}
-	machine := call.NewLoopSink(call.Config{
-		Source: request.Source{
-			Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Scope: interpreter.EndScope(scope, args, result),
-		},
-		Limits: r.Limits,
-		Random: gate.RandomStream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, result.Data.Data).Watch(gate.CallObserver(ctx))
-	written := drive.Drive(ctx, machine, r.waiter(ctx, record), nil)
-	result.Meta.EndedAt = workflow.Now(ctx)
-	result = sink.AddWritten(result, step.Sink, written)
-	if envelope := interpreter.EnvelopeInSink(r.book, step.Sink, result.Data.Data, false); envelope != "" {
-		result.Warnings = append(result.Warnings, "step "+step.Name+": "+envelope)
-	}
-	switch {
-	case !r.book.Stages(step.Sink):
-		return result
-	case !readAll || result.Failed():
-		result.Warnings = append(result.Warnings, sink.Unpublished(r.book, step.Sink))
-		return result
-	}
-	return r.publishStaged(ctx, start, scope, step.Sink, result, record)
+	return r.publish(ctx, start, scope, lists.Filter(step.Sinks, r.book.Stages), readAll, result, record)
 }
 
 // close fills in the record of a step that has ended.

@@ -172,26 +172,24 @@ func bare(text string) string {
 // sinksOf are the sinks of a step, in the order in which they write.
 func sinksOf(step *playbook.Step, names names) []sinkNode {
 	var all []sinkNode
-	add := func(sink *playbook.Sink, when string) {
-		if sink != nil && sink.Action != nil {
-			all = append(all, sinkNode{target: names.sinkText(sink.Action), when: when})
+	add := func(when string, sinks ...*playbook.Sink) {
+		for _, sink := range sinks {
+			if sink != nil && sink.Action != nil {
+				all = append(all, sinkNode{target: names.sinkText(sink.Action), when: when})
+			}
 		}
 	}
 	for _, policy := range step.Retry {
-		add(policy.Then.PerIteration, "every page")
-		add(policy.Then.Sink, "all pages")
+		add("every page", policy.Then.PageSinks...)
+		add("all pages", policy.Then.Sinks...)
 	}
 	if step.Loop != nil {
-		add(step.Loop.Sink, "every iteration")
-		add(step.Loop.DeadLetter, "dead letter")
+		add("every iteration", step.Loop.Sinks...)
+		add("dead letter", step.Loop.DeadLetter)
 	}
-	add(step.Sink, "result")
-	for _, notice := range step.Notices(false) {
-		add(notice, "on success")
-	}
-	for _, notice := range step.Notices(true) {
-		add(notice, "on failure")
-	}
+	add("result", step.Sinks...)
+	add("on success", step.Notices(false)...)
+	add("on failure", step.Notices(true)...)
 	return all
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -74,14 +75,7 @@ func (c *Coverage) addPolicies(place string, policies []*playbook.Policy, took m
 }
 
 func sinksOf(step *playbook.Step) []*playbook.Sink {
-	sinks := []*playbook.Sink{step.Sink}
-	for _, policy := range step.Retry {
-		sinks = append(sinks, policy.Then.Sink, policy.Then.PerIteration)
-	}
-	if step.Loop != nil {
-		sinks = append(sinks, step.Loop.Sink, step.Loop.DeadLetter)
-	}
-	return slices.DeleteFunc(sinks, func(sink *playbook.Sink) bool { return sink == nil })
+	return lists.Map(step.SinkCalls(), func(call playbook.CallAt) *playbook.Sink { return call.Sink })
 }
 
 // covered are the parts of the playbook that a test took: steps by name, the others by place. A

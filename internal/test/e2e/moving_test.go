@@ -116,11 +116,7 @@ func TestPageSinkOfASourceThatMoves(t *testing.T) {
 output: "{{ fetch }}"
 `), nil)
 			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not asked for")
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.api.URL()+"/api/v1/moving/orders/5", nil)
-			require.NoError(t, err)
-			response, err := http.DefaultClient.Do(request)
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
+			w.remove("orders", 5)
 			worker.Kill()
 			third.Release()
 			w.spawn()

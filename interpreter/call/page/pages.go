@@ -106,10 +106,10 @@ func (p *Pages) Result(policies Policies) (data any, collects bool) {
 func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 	number := decision.Policy
 	switch {
-	case policies.Then(number).PerIteration == nil && decision.Repeats():
+	case len(policies.Then(number).PageSinks) == 0 && decision.Repeats():
 		return 0
-	case policies.Then(number).PerIteration == nil:
-		return policies.usedLast(p.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil })
+	case len(policies.Then(number).PageSinks) == 0:
+		return policies.usedLast(p.Pager, func(then *playbook.Then) bool { return len(then.PageSinks) > 0 })
 	case decision.Repeats():
 		p.Pager = number
 	}
@@ -121,7 +121,7 @@ func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 func (p *Pages) Writers(policies Policies) (numbers []int) {
 	for _, policy := range policies {
 		then := &policy.Then
-		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(p.Matched, policy.Number)) {
+		if len(then.Sinks) > 0 && (then.NextCall != nil || then.Collect != nil || slices.Contains(p.Matched, policy.Number)) {
 			numbers = append(numbers, policy.Number)
 		}
 	}

@@ -226,9 +226,9 @@ workflow:
 	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
 	rows := []any{map[string]any{"x": 1}}
 	of := request.Source{
-		Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1,
+		Book: book, Run: tables.Run, Step: step, Action: step.Sinks[0].Action, Visit: 1,
 		Scope: scope.With(map[string]any{"result": rows, "this": map[string]any{"status": "success", "data": rows}}),
-		Sink:  &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows},
+		Sink:  &request.SinkWrite{Place: step.Sinks[0].Place, Page: 1, Result: rows},
 	}
 	m := request.Moment{StartedAt: tables.Started, Page: 1}
 	input := func() interpreter.ToolInput {
@@ -272,8 +272,8 @@ workflow:
 		}
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
 		of := request.Source{
-			Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
-			Sink: &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows, MapsRows: maps},
+			Book: book, Run: tables.Run, Step: step, Action: step.Sinks[0].Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
+			Sink: &request.SinkWrite{Place: step.Sinks[0].Place, Page: 1, Result: rows, MapsRows: maps},
 		}
 		m := request.Moment{StartedAt: tables.Started, Page: 1}
 		builder, requests := request.NewBuilder(of), request.Requests{}
@@ -319,8 +319,8 @@ func TestArgsOfNothingWriteNothing(t *testing.T) {
 		rows := []any{map[string]any{"id": 1, "at": 1}, map[string]any{"id": 2, "at": 2}}
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{})
 		builder := request.NewBuilder(request.Source{
-			Book: book, Run: tables.Run, Step: step, Action: step.Sink.Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
-			Sink: &request.SinkWrite{Place: step.Sink.Place, Page: 1, Result: rows, State: &incremental.StateWrite{Rows: &incremental.RowIdentity{}}},
+			Book: book, Run: tables.Run, Step: step, Action: step.Sinks[0].Action, Visit: 1, Scope: scope.With(map[string]any{"result": rows}),
+			Sink: &request.SinkWrite{Place: step.Sinks[0].Place, Page: 1, Result: rows, State: &incremental.StateWrite{Rows: &incremental.RowIdentity{}}},
 		})
 		m, requests := request.Moment{StartedAt: tables.Started, Page: 1}, request.Requests{}
 		_, err := builder.First(&requests, m, tables.Started)

@@ -20,7 +20,9 @@ type Sinks struct {
 // Choice is one of the sinks of a call: by the number of its policy, from Sinks.After, or Sinks.DeadLetter. Kept
 // with the state of a call.
 type Choice struct {
-	Policy     int  `json:"policy,omitempty"`
+	Policy int `json:"policy,omitempty"`
+	// Number is that of the sink in the list of the policy, from 0.
+	Number     int  `json:"number,omitempty"`
 	Page       bool `json:"page,omitempty"`
 	After      int  `json:"after,omitempty"`
 	DeadLetter bool `json:"dead_letter,omitempty"`
@@ -38,16 +40,16 @@ func (s *Sinks) Chosen(choice Choice) *playbook.Sink {
 	}
 	then := s.Policies.Then(choice.Policy)
 	if choice.Page {
-		return then.PerIteration
+		return then.PageSinks[choice.Number]
 	}
-	return then.Sink
+	return then.Sinks[choice.Number]
 }
 
 // All are all that the call may write to.
 func (s *Sinks) All() []*playbook.Sink {
 	var all []*playbook.Sink
 	for _, policy := range s.Policies {
-		all = append(all, policy.Then.PerIteration, policy.Then.Sink)
+		all = slices.Concat(all, policy.Then.PageSinks, policy.Then.Sinks)
 	}
 	all = append(append(all, s.After...), s.DeadLetter)
 	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
@@ -59,8 +61,8 @@ func (s *Sinks) All() []*playbook.Sink {
 // dead letters.
 func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
 	if result.Failed() {
-		if result.Error.PoliciesDecide() && s.Policies.Then(decided).Sink != nil {
-			chosen = append(chosen, Choice{Policy: decided})
+		if result.Error.PoliciesDecide() {
+			chosen = s.ofPolicy(decided)
 		}
 		if s.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
 			chosen = append(chosen, Choice{DeadLetter: true})
@@ -68,7 +70,7 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 		return chosen
 	}
 	for _, number := range pages.Writers(s.Policies) {
-		chosen = append(chosen, Choice{Policy: number})
+		chosen = append(chosen, s.ofPolicy(number)...)
 	}
 	for i := range s.After {
 		chosen = append(chosen, Choice{After: i + 1})
@@ -76,17 +78,32 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 	return chosen
 }
 
+// ofPolicy are the sinks of a policy that get the result of the call.
+func (s *Sinks) ofPolicy(number int) []Choice {
+	return numbered(Choice{Policy: number}, s.Policies.Then(number).Sinks)
+}
+
+// OfPage are the sinks of a policy that get a page.
+func (s *Sinks) OfPage(number int) []Choice {
+	return numbered(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
+}
+
+func numbered(choice Choice, sinks []*playbook.Sink) []Choice {
+	all := make([]Choice, len(sinks))
+	for i := range sinks {
+		choice.Number = i
+		all[i] = choice
+	}
+	return all
+}
+
 // ofSuccess are all sinks that a call may write to that ends well.
 func (s *Sinks) ofSuccess() (all []Choice) {
 	for _, policy := range s.Policies {
-		if policy.Then.PerIteration != nil {
-			all = append(all, Choice{Policy: policy.Number, Page: true})
-		}
+		all = append(all, s.OfPage(policy.Number)...)
 	}
 	for _, policy := range s.Policies {
-		if policy.Then.Sink != nil {
-			all = append(all, Choice{Policy: policy.Number})
-		}
+		all = append(all, s.ofPolicy(policy.Number)...)
 	}
 	for i := range s.After {
 		all = append(all, Choice{After: i + 1})

@@ -27,7 +27,7 @@ func sinksOf(t *testing.T) (*playbook.Playbook, *playbook.Step, sink.Sinks) {
 	t.Helper()
 	book := tables.Decode(t, stepWithSinks)
 	step := book.Steps[0]
-	return book, step, sink.Sinks{Policies: step.Retry, After: []*playbook.Sink{step.Loop.Sink}, DeadLetter: interpreter.DeadLetterSink(step)}
+	return book, step, sink.Sinks{Policies: step.Retry, After: step.Loop.Sinks, DeadLetter: interpreter.DeadLetterSink(step)}
 }
 
 // TestOf: a success goes to the sinks behind it, a failure to that of the policy that ruled on it and to the one for
@@ -55,8 +55,8 @@ func TestOf(t *testing.T) {
 		})
 	}
 	require.Len(t, sinks.All(), 4)
-	require.Equal(t, step.Retry[0].Then.PerIteration, sinks.Chosen(sink.Choice{Policy: 1, Page: true}))
-	require.Equal(t, step.Loop.Sink, sinks.Chosen(sink.Choice{After: 1}))
+	require.Equal(t, step.Retry[0].Then.PageSinks[0], sinks.Chosen(sink.Choice{Policy: 1, Page: true}))
+	require.Equal(t, step.Loop.Sinks[0], sinks.Chosen(sink.Choice{After: 1}))
 	require.Equal(t, sinks.DeadLetter, sinks.Chosen(sink.Choice{DeadLetter: true}))
 }
 
@@ -98,9 +98,39 @@ func TestStagedRows(t *testing.T) {
 	chosen, _ = round(&index, 2).End(&sinks, whole)
 	require.Equal(t, []sink.Choice{{After: 1, Do: interpreter.StagingSettle}}, chosen)
 
-	require.Nil(t, round(nil, 0).Staging(step.Retry[0].Then.PerIteration, ""), "it stages nothing")
-	one, other := round(&index, 1).Staging(step.Loop.Sink, ""), round(nil, 0).Staging(step.Loop.Sink, "")
-	require.Equal(t, sink.LoopStaging(tables.Run, step, 1, step.Loop.Sink), one.ID, "all iterations stage together")
+	require.Nil(t, round(nil, 0).Staging(step.Retry[0].Then.PageSinks[0], ""), "it stages nothing")
+	one, other := round(&index, 1).Staging(step.Loop.Sinks[0], ""), round(nil, 0).Staging(step.Loop.Sinks[0], "")
+	require.Equal(t, sink.LoopStaging(tables.Run, step, 1, step.Loop.Sinks[0]), one.ID, "all iterations stage together")
 	require.NotEqual(t, one.ID, other.ID)
 	require.Equal(t, 1, one.Round)
+}
+
+// TestOfAList: the sinks of a list follow each other, of a page and of a call that ends well or fails.
+func TestOfAList(t *testing.T) {
+	t.Parallel()
+	const two = "[{tool: file, path: a}, {tool: file, path: b}]"
+	book := tables.Decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    sink: `+two+`
+    retry:
+      - {when: "{{ response.more }}", then: {next_call: {params: {p: 1}}, sink: `+two+`, per_page: {sink: `+two+`}}}
+      - {when: "{{ error.status == 404 }}", then: {max_attempts: 2, sink: `+two+`}}
+`)
+	step := book.Steps[0]
+	sinks := sink.Sinks{Policies: step.Retry, After: step.Sinks}
+	places := func(choices []sink.Choice) (places []string) {
+		for _, choice := range choices {
+			places = append(places, sinks.Chosen(choice).Place)
+		}
+		return places
+	}
+	require.Equal(t, []string{"fetch.retry[1].then.per_iteration.sink.1", "fetch.retry[1].then.per_iteration.sink.2"}, places(sinks.OfPage(1)))
+	require.Empty(t, sinks.OfPage(2))
+	success := sinks.Of(&interpreter.CallResult{Status: interpreter.StatusSuccess}, &page.Pages{}, 1)
+	require.Equal(t, []string{"fetch.retry[1].then.sink.1", "fetch.retry[1].then.sink.2", "fetch.sink.1", "fetch.sink.2"}, places(success))
+	failure := sinks.Of(&interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}, &page.Pages{}, 2)
+	require.Equal(t, []string{"fetch.retry[2].then.sink.1", "fetch.retry[2].then.sink.2"}, places(failure))
+	require.Len(t, sinks.All(), 8)
 }

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
@@ -52,8 +53,8 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 		return nil
 	}
 	all := lists.Map(sinks.ofSuccess(), sinks.Chosen)
-	if r.Index != nil && r.Step.Sink != nil {
-		all = append(all, r.Step.Sink)
+	if r.Index != nil {
+		all = slices.Concat(all, r.Step.Sinks)
 	}
 	for _, sink := range all {
 		staging := r.Staging(sink, interpreter.StagingBegin)

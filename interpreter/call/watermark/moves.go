@@ -14,17 +14,17 @@ import (
 // movesByPage reports whether the watermark moves with each page.
 func (s *StatefulStep) movesByPage() bool { return s.Section.Ascending && s.writesPagesOnly() }
 
-// writesPagesOnly reports whether the sink of a page is the only one of a call.
+// writesPagesOnly reports whether a call writes nothing but its pages, each to the sinks of one policy.
 func (s *StatefulStep) writesPagesOnly() bool {
 	if s.After {
 		return false
 	}
 	pages := 0
 	for _, policy := range s.Policies {
-		if policy.Then.Sink != nil {
+		if len(policy.Then.Sinks) > 0 {
 			return false
 		}
-		if policy.Then.PerIteration != nil {
+		if len(policy.Then.PageSinks) > 0 {
 			pages++
 		}
 	}
@@ -34,7 +34,7 @@ func (s *StatefulStep) writesPagesOnly() bool {
 // writes reports whether anything is written of a call that ends well.
 func (s *StatefulStep) writes() bool {
 	return s.After || slices.ContainsFunc(s.Policies, func(policy *playbook.Policy) bool {
-		return policy.Then.PerIteration != nil || policy.Then.Sink != nil
+		return len(policy.Then.PageSinks)+len(policy.Then.Sinks) > 0
 	})
 }
 

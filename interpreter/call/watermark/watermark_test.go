@@ -21,7 +21,7 @@ func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {cursor_path: at, initial_value: 10, type: integer"+
 		words+"}\n    sink: {tool: file, path: a}\n"+lines)
 	step := book.Steps[0]
-	return watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: step, Visit: 1}, step.Retry, step.Sink != nil)
+	return watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: step, Visit: 1}, step.Retry, len(step.Sinks) > 0)
 }
 
 func claimed(t *testing.T, step *watermark.StatefulStep, found any) *watermark.Watermark {
@@ -275,7 +275,7 @@ func TestTokenThatStays(t *testing.T) {
 			}})
 			require.NoError(t, err)
 			require.Equal(t, test.moves, move != nil)
-			write := step.Write(own, step.Step.Sink, move, true, tables.Started)
+			write := step.Write(own, step.Step.Sinks[0], move, true, tables.Started)
 			require.NotNil(t, write)
 			require.Equal(t, test.sweep, write.Rows.Sweep)
 			require.Equal(t, test.sweep, write.Rows.Floor != nil)
@@ -301,7 +301,7 @@ func TestReachedBeforeAPage(t *testing.T) {
 				read, failure := own.Read(step.Section, rows(12+page, 13+page), tables.Started)
 				require.Nil(t, failure)
 				move := step.PageMove(read)
-				write := step.Write(read, book.Steps[0].Retry[0].Then.PerIteration, move, false, tables.Started)
+				write := step.Write(read, book.Steps[0].Retry[0].Then.PageSinks[0], move, false, tables.Started)
 				require.NotNil(t, write)
 				require.Equal(t, cursor(t, before).Position, write.Rows.Reached)
 				own = read.Moved(move)

@@ -148,7 +148,7 @@ func checkSlices(c *checker, step *playbook.Step) {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
 			`no field of step %q uses incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
 	}
-	keeps := func(p *playbook.Policy) bool { return p.Then.Collect != nil || p.Then.PerIteration != nil }
+	keeps := func(p *playbook.Policy) bool { return p.Then.Collect != nil || len(p.Then.PageSinks) > 0 }
 	if !slices.ContainsFunc(step.Retry, keeps) {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
 			`of the slices of step %q only the last page would be kept; write collect or per_iteration in a policy, such as retry: [{when: "{{ error is not defined }}", then: {collect: {}}}]`, step.Name)

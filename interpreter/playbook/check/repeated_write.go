@@ -12,7 +12,7 @@ import (
 // with an idempotency key are written once; it is about what is left.
 func checkRepeatedWrites(c *checker) {
 	for _, step := range c.pb.Steps {
-		for _, call := range step.Sinks() {
+		for _, call := range step.SinkCalls() {
 			action := call.Action
 			switch traits := playbook.TraitsOf(c.toolOf(action)); {
 			case traits.Dialect != "":

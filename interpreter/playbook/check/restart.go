@@ -22,7 +22,10 @@ func checkRestart(c *checker, step *playbook.Step) {
 		return
 	}
 	for _, policy := range step.Retry {
-		if pages := policy.Then.PerIteration; pages != nil && !idempotentByRow(pages) && !c.pb.Stages(pages) {
+		for _, pages := range policy.Then.PageSinks {
+			if idempotentByRow(pages) || c.pb.Stages(pages) {
+				continue
+			}
 			c.Errorf(pages.Pos, codeCannotRestart,
 				"restart in policy %d drops the pages and reads them again, but this sink would keep the rows it has already written; write pages to a table with mode: upsert or replace, or write the collected result with then.sink",
 				restarting.Number)

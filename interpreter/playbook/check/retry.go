@@ -221,7 +221,7 @@ func checkPages(c *checker, policy *playbook.Policy) {
 	case ok && playbook.FailuresOnly(program):
 		c.Errorf(then.NextCall.Pos, codeNextCallAfterFailure,
 			"next_call follows a success, but this policy matches only failures; move it to a policy such as when: \"{{ response.next is defined }}\"")
-	case then.Collect == nil && then.PerIteration == nil:
+	case then.Collect == nil && len(then.PageSinks) == 0:
 		c.Warnf(then.NextCall.Pos, codePagesNotCollected,
 			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
 	}
@@ -290,13 +290,15 @@ func checkGiveUpSinks(c *checker, step *playbook.Step) {
 	for _, policy := range step.Retry {
 		then := &policy.Then
 		program, ok := policy.When.Program()
-		if then.Sink == nil || !ok || !playbook.FailuresOnly(program) || then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed {
+		if !ok || !playbook.FailuresOnly(program) || then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed {
 			continue
 		}
-		action := then.Sink.Action
-		rows := action != nil && (playbook.TraitsOf(c.toolOf(action)).IntoFile || action.Field("table") != nil)
-		if rows && action.Args == nil && action.Field(playbook.StatementField) == nil {
-			c.Warnf(then.Sink.Pos, codeNoEffect, "this sink writes nothing: a failed call has no result except what was collected before; add args, such as {message: \"{{ error.message }}\"}")
+		for _, sink := range then.Sinks {
+			action := sink.Action
+			rows := action != nil && (playbook.TraitsOf(c.toolOf(action)).IntoFile || action.Field("table") != nil)
+			if rows && action.Args == nil && action.Field(playbook.StatementField) == nil {
+				c.Warnf(sink.Pos, codeNoEffect, "this sink writes nothing: a failed call has no result except what was collected before; add args, such as {message: \"{{ error.message }}\"}")
+			}
 		}
 	}
 }

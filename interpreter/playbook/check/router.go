@@ -33,8 +33,8 @@ func checkRouter(c *checker) {
 		if step.Incremental != nil {
 			refuse("incremental", step.Incremental.Pos)
 		}
-		if step.Sink != nil {
-			refuse("sink", step.Sink.Pos)
+		for _, sink := range step.Sinks {
+			refuse("sink", sink.Pos)
 		}
 	}
 }

@@ -60,8 +60,8 @@ func checkSecretStep(c *checker, step *playbook.Step) {
 	if step.Loop != nil {
 		refuse(step.Loop.Pos, "a loop", "a later step may have a loop and use the result in each iteration")
 	}
-	if step.Sink != nil {
-		refuse(step.Sink.Pos, "a sink", "its result is for fields of later calls")
+	for _, sink := range step.Sinks {
+		refuse(sink.Pos, "a sink", "its result is for fields of later calls")
 	}
 	if step.Rows != nil {
 		refuse(step.Rows.Pos, "rows", "a later call uses the whole response")
@@ -72,7 +72,7 @@ func checkSecretStep(c *checker, step *playbook.Step) {
 	for _, policy := range step.Retry {
 		then := policy.Then
 		has := map[string]bool{
-			"sink": then.Sink != nil, "per_iteration": then.PerIteration != nil, "next_call": then.NextCall != nil,
+			"sink": len(then.Sinks) > 0, "per_iteration": len(then.PageSinks) > 0, "next_call": then.NextCall != nil,
 			"collect": then.Collect != nil, "result": then.Result != nil, "fail": then.Fail != nil,
 		}
 		for _, word := range slices.Sorted(maps.Keys(has)) {

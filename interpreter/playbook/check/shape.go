@@ -81,7 +81,7 @@ func (c *checker) resultShape(at playbook.StepSpot) *shape {
 		}
 	case playbook.AtThenSink:
 		for _, policy := range at.Step.Retry {
-			if sink := policy.Then.Sink; sink != nil && sink.Action == at.Action {
+			if slices.ContainsFunc(policy.Then.Sinks, func(sink *playbook.Sink) bool { return sink.Action == at.Action }) {
 				return c.callShape(at.Step)
 			}
 		}

@@ -13,7 +13,7 @@ func checkSharedOutput(c *checker) {
 		if step.Loop == nil {
 			continue
 		}
-		for _, call := range step.Sinks() {
+		for _, call := range step.SinkCalls() {
 			if call.Spot&(playbook.AtThenSink|playbook.AtLoopSink) != 0 {
 				checkSharedFile(c, step, call.Action)
 			}

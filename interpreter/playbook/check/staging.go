@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -47,12 +48,12 @@ func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action
 	case step.Incremental != nil:
 		c.Errorf(at.Pos, codeStaging, "step %q has incremental and reads only what is new, and %s would delete everything that it has not read; remove one of the two",
 			step.Name, word)
-	case !slices.Contains(step.SuccessSinks(), call.Sink) && call.Sink != step.Sink:
+	case !slices.Contains(step.SuccessSinks(), call.Sink) && !slices.Contains(step.Sinks, call.Sink):
 		c.Errorf(at.Pos, codeStaging, "the policy matches only failures, after which nothing is published, so it cannot have a sink with %s; %s", word, remedy)
 	case action.PlaceNaming(playbook.AttemptNames(step.Retry)...) != nil:
 		c.Errorf(action.PlaceNaming(playbook.AttemptNames(step.Retry)...).Pos, codeStaging, "a sink with %s cannot depend on what the step reads: all its rows are published together, in one table; "+
 			"use values of the workload, vars or earlier steps", word)
-	case step.Loop != nil && call.Sink != step.Sink && action.PlaceNaming(step.Loop.Element, "_loop") != nil:
+	case step.Loop != nil && !slices.Contains(step.Sinks, call.Sink) && action.PlaceNaming(step.Loop.Element, "_loop") != nil:
 		c.Errorf(action.PlaceNaming(step.Loop.Element, "_loop").Pos, codeStaging, "a sink with %s cannot depend on the element: the rows of all iterations are published together, in one table; "+
 			"to publish each element separately, let the loop run tool: playbook with a step that has this sink", word)
 	}
@@ -77,10 +78,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 
 // checkStagedOnce refuses two sinks of a step of which one would publish over the other.
 func checkStagedOnce(c *checker, step *playbook.Step) {
-	staging := c.pb.StagingSinks(step)
-	if step.Loop != nil && c.pb.Stages(step.Sink) {
-		staging = append(staging, step.Sink)
-	}
+	staging := slices.Concat(c.pb.StagingSinks(step), lists.Filter(step.AggregateSinks(), c.pb.Stages))
 	seen := map[string]*playbook.Sink{}
 	for _, sink := range staging {
 		action := c.pb.Resolve(sink.Action)

@@ -135,6 +135,6 @@ func elementKind(collection any) string {
 // pagesOnly reports whether one sink for pages is all that a call of the step may write to.
 func pagesOnly(s *playbook.Step) bool {
 	sinks := s.SuccessSinks()
-	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return policy.Then.Sink != nil }) &&
-		slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return policy.Then.PerIteration != nil })
+	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return len(policy.Then.Sinks) > 0 }) &&
+		slices.ContainsFunc(s.Retry, func(policy *playbook.Policy) bool { return len(policy.Then.PageSinks) > 0 })
 }
