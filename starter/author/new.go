@@ -31,6 +31,10 @@ type newOptions struct {
 	openapi   string
 	operation string
 	example   string
+	airbyte   string
+	streams   []string
+	perStream bool
+	strict    bool
 	style     string
 	sink      string
 	each      string
@@ -56,6 +60,10 @@ func NewNewCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&o.har, "har", "", "HAR `FILE` saved by a browser")
 	flags.StringVar(&o.openapi, "openapi", "", "OpenAPI document, a `FILE` or URL")
 	flags.StringVar(&o.operation, "operation", "", "operation of the document, by its operationId or as 'GET /path'")
+	flags.StringVar(&o.airbyte, "airbyte", "", "low-code manifest of an Airbyte connector, a `FILE`")
+	flags.StringArrayVar(&o.streams, "stream", nil, "`NAME` of a stream of the manifest to convert; may be repeated; by default all")
+	flags.BoolVar(&o.perStream, "per-stream", false, "write a playbook for each stream of the manifest")
+	flags.BoolVar(&o.strict, "strict", false, "exit with status 1 if a part of the manifest was not converted")
 	flags.StringVar(&o.example, "example", "", "`NAME` of an example that comes with starter")
 	flags.StringVar(&o.style, "style", "", "style of the API: "+strings.Join(scaffold.Styles, ", "))
 	flags.StringVar(&o.sink, "sink", "", "where rows go: "+strings.Join(scaffold.Sinks, ", ")+"; by default sqlite")
@@ -84,6 +92,9 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	}
 	if err := promptNew(a.Streams, o); err != nil {
 		return err
+	}
+	if o.airbyte != "" {
+		return writeAirbyte(a, o)
 	}
 	made, err := makeNew(a, o)
 	if err != nil {

@@ -25,6 +25,7 @@ func (o *newOptions) sources() []newSource {
 		{"curl", "the curl command line", &o.curl},
 		{"openapi", "file or URL of the OpenAPI document", &o.openapi},
 		{"har", "HAR file", &o.har},
+		{"airbyte", "low-code manifest of an Airbyte connector", &o.airbyte},
 		{"example", "name of the example (starter run example: lists them)", &o.example},
 		{"style", "style of the API: " + strings.Join(scaffold.Styles, ", "), &o.style},
 	}
@@ -41,6 +42,9 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	if len(given) > 1 {
 		return cli.UsageError("%s exclude each other", strings.Join(given, " and "))
 	}
+	if o.airbyte == "" && (len(o.streams) > 0 || o.perStream || o.strict) {
+		return cli.UsageError("--stream, --per-stream and --strict are for --airbyte")
+	}
 	described := len(given) > 0 || o.style != ""
 	q := newPrompter(streams)
 	asks := q != nil && !o.yes && o.output != "json"
@@ -52,7 +56,7 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	case !described && o.yes:
 		o.style = scaffold.StylePage
 	case !described:
-		return cli.UsageError("choose a source for the playbook: --curl, --openapi, --har, --example or --style; --yes uses defaults")
+		return cli.UsageError("choose a source for the playbook: --curl, --openapi, --har, --airbyte, --example or --style; --yes uses defaults")
 	}
 	if asks && !o.probe && o.curl != "" && o.curl != "-" {
 		if err := q.offerProbe(o); err != nil {

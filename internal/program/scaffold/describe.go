@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reprise/internal/base/secrets"
+	"reprise/internal/program/node"
 	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -65,9 +66,6 @@ type Pair struct {
 	Name  string
 	Value any // canonical, or a template
 }
-
-// template is a text with templates, which is written as it is. In other texts braces are text.
-type template string
 
 // find gives the value of a name, whatever its case.
 func find(pairs []Pair, name string) (any, bool) {
@@ -251,7 +249,7 @@ func (d *Description) connectionName() string {
 	if len(labels) == 0 {
 		return "api"
 	}
-	return nameOf(labels[len(labels)-1], "api")
+	return NameOf(labels[len(labels)-1], "api")
 }
 
 // headers keeps those that the request needs.
@@ -358,14 +356,14 @@ func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 }
 
 // pass is the template of a value that each run is given.
-func (d *Description) pass(name, what string) template {
-	key := check.FreeName(nameOf(name, "secret"))
+func (d *Description) pass(name, what string) node.Verbatim {
+	key := check.FreeName(NameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
 		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
 			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/how-to/secrets.md)")
 	}
-	return template("{{ " + key + " }}")
+	return node.Verbatim("{{ " + key + " }}")
 }
 
 // hideIn takes secrets out of a body.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/internal/program/node"
 	"reprise/interpreter/expression"
 )
 
@@ -250,7 +251,7 @@ func (f *finder) marked(path []string, param string) paging {
 	} else {
 		f.untilEnd(&p)
 	}
-	f.send(&p, param, template("{{ "+text+" }}"), "mark-2")
+	f.send(&p, param, node.Verbatim("{{ "+text+" }}"), "mark-2")
 	return p
 }
 
@@ -263,7 +264,7 @@ func (f *finder) untilEnd(p *paging) {
 }
 
 // send has the next request send a parameter; sent is its value in a test.
-func (f *finder) send(p *paging, param string, value template, sent any) {
+func (f *finder) send(p *paging, param string, value node.Verbatim, sent any) {
 	if f.inBody(param) {
 		p.body = map[string]any{param: value}
 		return
@@ -324,7 +325,7 @@ func (f *finder) lastRow() (paging, bool) {
 	} else {
 		p.last = []answerMember{{f.rows, []any{}}}
 	}
-	f.send(&p, param, template("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
+	f.send(&p, param, node.Verbatim("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
 	p.sent = nil
 	return p, true
 }
@@ -349,7 +350,7 @@ func (f *finder) counted(param string, first int) paging {
 		next = fmt.Sprintf("len(pages) + %d", first)
 	}
 	f.ends(&p)
-	f.send(&p, param, template("{{ "+next+" }}"), first+testRows)
+	f.send(&p, param, node.Verbatim("{{ "+next+" }}"), first+testRows)
 	f.of.Params = f.first(param, first)
 	return p
 }
@@ -393,7 +394,7 @@ func (f *finder) numbered(param string, first int) paging {
 	} else {
 		f.ends(&p)
 	}
-	f.send(&p, param, template("{{ "+next+" }}"), first+1)
+	f.send(&p, param, node.Verbatim("{{ "+next+" }}"), first+1)
 	f.of.Params = f.first(param, first)
 	return p
 }
@@ -487,7 +488,7 @@ func (f *finder) graphql() (paging, bool) {
 		if !strings.Contains(query, "$after") && strings.Contains(query, "$cursor") {
 			variable = "cursor"
 		}
-		p := paging{style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: template("{{ " + info + ".endCursor }}")}}}
+		p := paging{style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: node.Verbatim("{{ " + info + ".endCursor }}")}}}
 		p.says(append(slices.Clone(one.path), "hasNextPage"), true, false)
 		p.says(append(slices.Clone(one.path), "endCursor"), "mark-2", nil)
 		return p, true

@@ -64,8 +64,8 @@ func Make(of *Description, options Options) (*Draft, error) {
 	if options.Style != "" && !slices.Contains(Styles, options.Style) {
 		return nil, fmt.Errorf("the style %q is unknown; expected one of %s", options.Style, strings.Join(Styles, ", "))
 	}
-	w := &writer{of: of, Options: options, made: &Draft{Name: nameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
-	if options.Each != "" && nameOf(options.Each, "") != options.Each {
+	w := &writer{of: of, Options: options, made: &Draft{Name: NameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
+	if options.Each != "" && NameOf(options.Each, "") != options.Each {
 		return nil, fmt.Errorf("the element %q cannot be a name; expected letters, digits and _, such as user_id", options.Each)
 	}
 	w.plan()
@@ -79,8 +79,8 @@ const nameLength = 40
 
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf makes a name of a text; fallback is for one without letters.
-func nameOf(text, fallback string) string {
+// NameOf makes a name of a text; fallback is for one without letters.
+func NameOf(text, fallback string) string {
 	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(camel.ReplaceAllString(text, "${1}_$2")), "_"), "_")
 	name = strings.Trim(name[:min(len(name), nameLength)], "_")
 	if name == "" {
@@ -94,7 +94,7 @@ func nameOf(text, fallback string) string {
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// connection is one by its name.
-func connection(name, form string) Connection {
+// NewConnection is one by its name.
+func NewConnection(name, form string) Connection {
 	return Connection{Name: name, Variable: tool.ConnectionVariable(name), Form: form}
 }

@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/internal/program/node"
 	"reprise/internal/program/recording"
 	"reprise/interpreter/expression"
 )
@@ -77,75 +78,75 @@ const (
 
 // exportSteps start a job, wait for its end and fetch what it has made.
 func (w *writer) exportSteps() *yaml.Node {
-	start, await, download := mapping(), mapping(), mapping()
-	add(start, "step", recording.Text(startStep))
+	start, await, download := node.Map(), node.Map(), node.Map()
+	node.Add(start, "step", recording.Text(startStep))
 	w.request(start)
-	add(start, "retry", sequence(w.failurePolicy()))
-	add(start, "next", recording.Text(awaitStep))
-	add(await, "step", recording.Text(awaitStep))
-	add(await, "tool", recording.Text("http"))
+	node.Add(start, "retry", node.List(w.failurePolicy()))
+	node.Add(start, "next", recording.Text(awaitStep))
+	node.Add(await, "step", recording.Text(awaitStep))
+	node.Add(await, "tool", recording.Text("http"))
 	w.auth(await)
-	add(await, "url", quoted(w.url()+"/{{ "+startStep+".id }}"))
-	add(await, "retry", sequence(w.failurePolicy(), pollPolicy("response.status"),
-		policy("It has failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", flow("fail", quoted("{{ response.error | default('the export has failed') }}")))))
-	add(await, "next", recording.Text(downloadStep))
-	add(download, "step", recording.Text(downloadStep))
-	add(download, "tool", recording.Text("http"))
+	node.Add(await, "url", node.Quoted(w.url()+"/{{ "+startStep+".id }}"))
+	node.Add(await, "retry", node.List(w.failurePolicy(), pollPolicy("response.status"),
+		policy("It has failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", node.Flow("fail", node.Quoted("{{ response.error | default('the export has failed') }}")))))
+	node.Add(await, "next", recording.Text(downloadStep))
+	node.Add(download, "step", recording.Text(downloadStep))
+	node.Add(download, "tool", recording.Text("http"))
 	w.auth(download)
-	add(download, "url", quoted("{{ "+awaitStep+".download_url | raw }}"))
-	add(download, "format", recording.Text("csv"))
-	add(download, "retry", sequence(w.failurePolicy()))
+	node.Add(download, "url", node.Quoted("{{ "+awaitStep+".download_url | raw }}"))
+	node.Add(download, "format", recording.Text("csv"))
+	node.Add(download, "retry", node.List(w.failurePolicy()))
 	if sink := w.sink(); sink != nil {
-		add(download, "sink", sink)
+		node.Add(download, "sink", sink)
 	}
-	return sequence(start, await, download)
+	return node.List(start, await, download)
 }
 
 func (w *writer) auth(step *yaml.Node) {
 	if w.of.login != nil {
-		add(step, "auth", recording.Text(w.of.login.name))
+		node.Add(step, "auth", recording.Text(w.of.login.name))
 	}
 }
 
 func (w *writer) exportAnswers() (answers, expect *yaml.Node) {
-	answers, expect = mapping(), mapping()
-	accepted := flow("status", recording.Node(202, true), "body", flow("id", recording.Text("job-1"), "status", recording.Text("queued")))
-	open := flow("body", flow("id", recording.Text("job-1"), "status", recording.Text("running")))
-	done := flow("body", flow("id", recording.Text("job-1"), "status", recording.Text("done"), "download_url", recording.Text(w.of.Base+"/files/job-1.csv")))
-	csv := mapping()
-	add(csv, "headers", flow("content-type", recording.Text("text/csv")))
-	add(csv, "body_text", recording.Text("id,name\n1,Ada\n2,Bob\n"))
-	add(answers, startStep, sequence(accepted))
-	add(answers, awaitStep, sequence(open, done))
-	add(answers, downloadStep, sequence(flow("status", recording.Node(503, true)), csv))
-	add(expect, "status", recording.Text("completed"))
-	add(expect, "result", flow("rows", recording.Node(2, true)))
-	add(expect, "waits", flow(awaitStep, flowList(recording.Text("30s")), downloadStep, flowList(recording.Text("1s"))))
+	answers, expect = node.Map(), node.Map()
+	accepted := node.Flow("status", recording.Node(202, true), "body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("queued")))
+	open := node.Flow("body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("running")))
+	done := node.Flow("body", node.Flow("id", recording.Text("job-1"), "status", recording.Text("done"), "download_url", recording.Text(w.of.Base+"/files/job-1.csv")))
+	csv := node.Map()
+	node.Add(csv, "headers", node.Flow("content-type", recording.Text("text/csv")))
+	node.Add(csv, "body_text", recording.Text("id,name\n1,Ada\n2,Bob\n"))
+	node.Add(answers, startStep, node.List(accepted))
+	node.Add(answers, awaitStep, node.List(open, done))
+	node.Add(answers, downloadStep, node.List(node.Flow("status", recording.Node(503, true)), csv))
+	node.Add(expect, "status", recording.Text("completed"))
+	node.Add(expect, "result", node.Flow("rows", recording.Node(2, true)))
+	node.Add(expect, "waits", node.Flow(awaitStep, node.FlowList(recording.Text("30s")), downloadStep, node.FlowList(recording.Text("1s"))))
 	return answers, expect
 }
 
 // webhookSteps start work elsewhere, and wait until that says how it ended.
 func (w *writer) webhookSteps() *yaml.Node {
-	step, request := mapping(), mapping()
-	add(step, "step", recording.Text(startStep))
-	add(step, "tool", recording.Text("webhook"))
+	step, request := node.Map(), node.Map()
+	node.Add(step, "step", recording.Text(startStep))
+	node.Add(step, "tool", recording.Text("webhook"))
 	w.auth(step)
-	add(step, "timeout", recording.Text("4h"))
-	add(request, "url", quoted(w.url()))
+	node.Add(step, "timeout", recording.Text("4h"))
+	node.Add(request, "url", node.Quoted(w.url()))
 	body, _ := w.of.Body.(map[string]any)
-	sent := map[string]any{"callback": template("{{ callback.complete }}"), "failed": template("{{ callback.fail }}")}
+	sent := map[string]any{"callback": node.Verbatim("{{ callback.complete }}"), "failed": node.Verbatim("{{ callback.fail }}")}
 	maps.Copy(sent, body)
-	add(request, "body", value(sent))
-	add(step, "on_start", request)
-	add(step, "retry", sequence(policy("It failed, or nobody has answered in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
-		flow("max_attempts", recording.Node(3, true), "initial_delay", recording.Text("1m")))))
-	return sequence(step)
+	node.Add(request, "body", node.Value(sent))
+	node.Add(step, "on_start", request)
+	node.Add(step, "retry", node.List(policy("It failed, or nobody has answered in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
+		node.Flow("max_attempts", recording.Node(3, true), "initial_delay", recording.Text("1m")))))
+	return node.List(step)
 }
 
 func (w *writer) webhookAnswers() (answers, expect *yaml.Node) {
-	answers, expect = mapping(), mapping()
-	add(answers, startStep, sequence(flow("complete", flow("rows", recording.Node(2, true)), "after", recording.Text("2h"))))
-	add(expect, "status", recording.Text("completed"))
-	add(expect, "result", flow("rows", recording.Node(2, true)))
+	answers, expect = node.Map(), node.Map()
+	node.Add(answers, startStep, node.List(node.Flow("complete", node.Flow("rows", recording.Node(2, true)), "after", recording.Text("2h"))))
+	node.Add(expect, "status", recording.Text("completed"))
+	node.Add(expect, "result", node.Flow("rows", recording.Node(2, true)))
 	return answers, expect
 }

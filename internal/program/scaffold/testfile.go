@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/internal/program/node"
 	"reprise/internal/program/recording"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/yamltree"
@@ -14,25 +15,21 @@ import (
 
 // test is the test of the playbook: a page that fails once, then all pages.
 func (w *writer) test() []byte {
-	test := mapping()
-	add(test, "name", recording.Text(w.testName()))
+	test := node.Map()
+	node.Add(test, "name", recording.Text(w.testName()))
 	if workload := w.testWorkload(); len(workload.Content) > 0 {
-		add(test, "workload", workload)
+		node.Add(test, "workload", workload)
 	}
 	if connections := w.testConnections(); len(connections.Content) > 0 {
-		add(test, "connections", connections)
+		node.Add(test, "connections", connections)
 	}
 	answers, expect := w.answers()
-	add(test, "answers", answers)
-	add(test, "expect", expect)
-	top := mapping()
-	add(top, "playbook", recording.Text(cmp.Or(w.File, FileOf(w.made.Name))))
-	add(top, "tests", sequence(test))
+	node.Add(test, "answers", answers)
+	node.Add(test, "expect", expect)
+	top := node.Map()
+	node.Add(top, "playbook", recording.Text(cmp.Or(w.File, FileOf(w.made.Name))))
+	node.Add(top, "tests", node.List(test))
 	return []byte(yamltree.Encode(top))
-}
-
-func sequence(items ...*yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
 }
 
 func (w *writer) testName() string {
@@ -48,12 +45,12 @@ func (w *writer) testName() string {
 }
 
 func (w *writer) testWorkload() *yaml.Node {
-	workload := mapping()
+	workload := node.Map()
 	if w.paging.sized {
-		add(workload, pageSize, recording.Node(testRows, true))
+		node.Add(workload, pageSize, recording.Node(testRows, true))
 	}
 	if w.element != "" && len(w.elements) != 1 {
-		add(workload, w.list, recording.Node(w.elements[:1], true))
+		node.Add(workload, w.list, recording.Node(w.elements[:1], true))
 	}
 	workload.Style = yaml.FlowStyle
 	return workload
@@ -61,13 +58,13 @@ func (w *writer) testWorkload() *yaml.Node {
 
 // testConnections are made up: a test sends nothing.
 func (w *writer) testConnections() *yaml.Node {
-	connections := mapping()
+	connections := node.Map()
 	if login := w.of.login; login != nil {
 		form := login.form
 		if strings.HasPrefix(form, "{") { // whose tokens would have to be answered as well
 			form = "bearer:TOKEN"
 		}
-		add(connections, login.name, recording.Text(form))
+		node.Add(connections, login.name, recording.Text(form))
 	}
 	return connections
 }
@@ -87,57 +84,51 @@ func (w *writer) answers() (answers, expect *yaml.Node) {
 		key += "[0]"
 	}
 	bodies := w.bodies()
-	entries, requests := []*yaml.Node{flow("status", recording.Node(503, true))}, []*yaml.Node{flow(), flow()}
+	entries, requests := []*yaml.Node{node.Flow("status", recording.Node(503, true))}, []*yaml.Node{node.Flow(), node.Flow()}
 	for i, body := range bodies {
-		entry := mapping()
+		entry := node.Map()
 		if headers := w.paging.moreHeaders; i == 0 && len(bodies) > 1 && headers != nil {
 			fields := map[string]any{}
 			for name, header := range headers {
 				fields[name] = header
 			}
-			add(entry, "headers", recording.Node(fields, true))
+			node.Add(entry, "headers", recording.Node(fields, true))
 		}
-		add(entry, "body", recording.Node(body, false))
+		node.Add(entry, "body", recording.Node(body, false))
 		entries = append(entries, entry)
 	}
 	if len(bodies) > 1 {
-		second := flow()
+		second := node.Flow()
 		if w.paging.sent != nil {
-			add(second, "params", recording.Node(w.paging.sent, true))
+			node.Add(second, "params", recording.Node(w.paging.sent, true))
 		}
 		requests = append(requests, second)
 	}
-	answers = mapping()
-	add(answers, key, sequence(entries...))
+	answers = node.Map()
+	node.Add(answers, key, node.List(entries...))
 	expect = w.expected(len(bodies))
-	add(expect, "requests", flow(key, flowList(requests...)))
-	add(expect, "waits", flow(key, flowList(recording.Text("1s"))))
+	node.Add(expect, "requests", node.Flow(key, node.FlowList(requests...)))
+	node.Add(expect, "waits", node.Flow(key, node.FlowList(recording.Text("1s"))))
 	return answers, expect
-}
-
-func flowList(items ...*yaml.Node) *yaml.Node {
-	list := sequence(items...)
-	list.Style = yaml.FlowStyle
-	return list
 }
 
 // expected is the status and the result of the run.
 func (w *writer) expected(bodies int) *yaml.Node {
-	expect := mapping()
-	add(expect, "status", recording.Text("completed"))
+	expect := node.Map()
+	node.Add(expect, "status", recording.Text("completed"))
 	rows := testRows
 	if bodies > 1 && w.found.hasRows { // else each page is one
 		rows++
 	}
 	switch {
 	case w.element != "":
-		add(expect, "result", flow("done", recording.Node(1, true), "of", recording.Node(1, true)))
+		node.Add(expect, "result", node.Flow("done", recording.Node(1, true), "of", recording.Node(1, true)))
 	case w.collects(), w.found.hasRows && w.paging.when == "":
-		add(expect, "result", flow("rows", recording.Node(rows, true)))
+		node.Add(expect, "result", node.Flow("rows", recording.Node(rows, true)))
 	case w.found.hasRows: // the last page alone
-		add(expect, "result", flow("rows", recording.Node(1, true)))
+		node.Add(expect, "result", node.Flow("rows", recording.Node(1, true)))
 	default:
-		add(expect, "result", flow("status", recording.Node(200, true)))
+		node.Add(expect, "result", node.Flow("status", recording.Node(200, true)))
 	}
 	return expect
 }
@@ -214,13 +205,13 @@ func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	}
 	open := recording.Node(set(answer, []string{"status"}, "running"), true)
 	done := recording.Node(set(answer, []string{"status"}, "done"), true)
-	answers = mapping()
-	add(answers, key, sequence(flow("status", recording.Node(503, true)), flow("body", open), flow("body", done)))
-	expect = mapping()
-	add(expect, "status", recording.Text("completed"))
+	answers = node.Map()
+	node.Add(answers, key, node.List(node.Flow("status", recording.Node(503, true)), node.Flow("body", open), node.Flow("body", done)))
+	expect = node.Map()
+	node.Add(expect, "status", recording.Text("completed"))
 	if w.element == "" {
-		add(expect, "result", flow("status", recording.Text("done")))
+		node.Add(expect, "result", node.Flow("status", recording.Text("done")))
 	}
-	add(expect, "waits", flow(key, flowList(recording.Text("1s"), recording.Text("30s"))))
+	node.Add(expect, "waits", node.Flow(key, node.FlowList(recording.Text("1s"), recording.Text("30s"))))
 	return answers, expect
 }

@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/node"
 	"reprise/internal/program/recording"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -63,7 +63,7 @@ func (w *writer) plan() {
 	if n := len(w.found.rows); n > 0 && !slices.Contains(usualRows, plain(w.found.rows[n-1])) {
 		last = w.found.rows[n-1]
 	}
-	w.table = nameOf(strings.TrimSuffix(last, ".json"), w.made.Name)
+	w.table = NameOf(strings.TrimSuffix(last, ".json"), w.made.Name)
 	if w.Name == "" && w.of.Name == "" {
 		w.made.Name = w.table
 	}
@@ -151,7 +151,7 @@ func (w *writer) planLoop() {
 		segments[place] = "{" + w.element + "}"
 		w.of.Path = strings.Join(segments, "/")
 	default:
-		w.of.Params = append(without(w.of.Params, func(p Pair) bool { return p.Name == w.Each }), Pair{w.Each, template("{{ " + w.element + " }}")})
+		w.of.Params = append(without(w.of.Params, func(p Pair) bool { return p.Name == w.Each }), Pair{w.Each, node.Verbatim("{{ " + w.element + " }}")})
 	}
 	if w.elements == nil {
 		w.elements = []any{"A"}
@@ -170,27 +170,27 @@ func lastIndex(list []string, fits func(string) bool) int {
 
 // write writes both files.
 func (w *writer) write() {
-	top := mapping()
-	add(top, "apiVersion", recording.Text(playbook.Version))
-	add(top, "kind", recording.Text("Playbook"))
-	head := flow("name", recording.Text(w.made.Name))
+	top := node.Map()
+	node.Add(top, "apiVersion", recording.Text(playbook.Version))
+	node.Add(top, "kind", recording.Text("Playbook"))
+	head := node.Flow("name", recording.Text(w.made.Name))
 	if w.of.Desc != "" {
-		add(head, "description", recording.Text(escaped(w.of.Desc)))
+		node.Add(head, "description", recording.Text(node.Escaped(w.of.Desc)))
 		head.Style = 0
 	}
-	add(top, "metadata", head)
+	node.Add(top, "metadata", head)
 	steps := w.steps()
-	add(top, "workload", w.workload())
-	add(top, "workflow", steps)
-	add(top, "output", w.output())
+	node.Add(top, "workload", w.workload())
+	node.Add(top, "workflow", steps)
+	node.Add(top, "output", w.output())
 	top.HeadComment = w.comment()
 	w.made.Playbook = []byte(yamltree.Encode(top))
 	w.made.Test = w.test()
 	if login := w.of.login; login != nil {
-		w.made.Connections = append(w.made.Connections, connection(login.name, login.form))
+		w.made.Connections = append(w.made.Connections, NewConnection(login.name, login.form))
 	}
 	if w.loads {
-		w.made.Connections = append(w.made.Connections, connection(warehouse, "postgres://USER:PASSWORD@HOST/DATABASE"))
+		w.made.Connections = append(w.made.Connections, NewConnection(warehouse, "postgres://USER:PASSWORD@HOST/DATABASE"))
 	}
 }
 
@@ -201,30 +201,30 @@ const warehouse = "warehouse"
 func (w *writer) comment() string {
 	lines := []string{terminal.OneLine(w.made.Name + ": " + w.of.Method + " " + w.of.Path)}
 	if login := w.of.login; login != nil {
-		lines = append(lines, "Connection "+login.name+": set "+connection(login.name, "").Variable)
+		lines = append(lines, "Connection "+login.name+": set "+NewConnection(login.name, "").Variable)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // workload has what differs between runs.
 func (w *writer) workload() *yaml.Node {
-	workload := mapping()
+	workload := node.Map()
 	if !w.isBelow() {
-		add(workload, "api", recording.Text(w.of.Base))
+		node.Add(workload, "api", recording.Text(w.of.Base))
 	}
 	for _, name := range w.places() {
-		add(workload, name, recording.Text("1"))
+		node.Add(workload, name, recording.Text("1"))
 	}
 	for _, name := range w.of.given {
 		if !slices.Contains(w.places(), name) {
-			add(workload, name, recording.Text(""))
+			node.Add(workload, name, recording.Text(""))
 		}
 	}
 	if w.paging.sized {
-		add(workload, pageSize, recording.Node(w.pageSize(), true))
+		node.Add(workload, pageSize, recording.Node(w.pageSize(), true))
 	}
 	if w.element != "" {
-		add(workload, w.list, recording.Node(w.elements, true))
+		node.Add(workload, w.list, recording.Node(w.elements, true))
 	}
 	return workload
 }
@@ -252,11 +252,11 @@ func (w *writer) places() (names []string) {
 }
 
 // placeName is the key of workload for a place of the path.
-func (w *writer) placeName(name string) string { return check.FreeName(nameOf(name, "id")) }
+func (w *writer) placeName(name string) string { return check.FreeName(NameOf(name, "id")) }
 
 // url is the address as a template.
 func (w *writer) url() string {
-	path, begin := escaped(w.of.Path), "{{ api }}"
+	path, begin := node.Escaped(w.of.Path), "{{ api }}"
 	if w.isBelow() {
 		path, begin = strings.TrimPrefix(path, "/"), ""
 	}
@@ -280,15 +280,15 @@ func (w *writer) steps() *yaml.Node {
 	case StyleWebhook:
 		return w.webhookSteps()
 	}
-	step := mapping()
-	add(step, "step", recording.Text(stepName))
+	step := node.Map()
+	node.Add(step, "step", recording.Text(stepName))
 	w.request(step)
 	if w.element != "" {
 		w.loop(step)
 	}
-	add(step, "retry", w.policies())
+	node.Add(step, "retry", w.policies())
 	if sink := w.sink(); sink != nil && w.element == "" {
-		add(step, "sink", sink)
+		node.Add(step, "sink", sink)
 	}
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{step}}
 }
@@ -298,20 +298,20 @@ const stepName = "fetch"
 
 // request adds the fields of the request to a step.
 func (w *writer) request(step *yaml.Node) {
-	add(step, "tool", recording.Text("http"))
+	node.Add(step, "tool", recording.Text("http"))
 	if w.of.login != nil {
-		add(step, "auth", recording.Text(w.of.login.name))
+		node.Add(step, "auth", recording.Text(w.of.login.name))
 	}
 	if w.of.Method != "GET" {
-		add(step, "method", recording.Text(w.of.Method))
+		node.Add(step, "method", recording.Text(w.of.Method))
 	}
-	add(step, "url", quoted(w.url()))
+	node.Add(step, "url", node.Quoted(w.url()))
 	params := slices.Clone(w.of.Params)
 	if name, usual := w.found.param(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
 		params = withPair(params, Pair{name, usual}, false) // large pages are fewer requests
 	}
 	if w.paging.sized {
-		params = withPair(params, Pair{w.found.size, template("{{ " + pageSize + " }}")}, w.found.inBody(w.found.size))
+		params = withPair(params, Pair{w.found.size, node.Verbatim("{{ " + pageSize + " }}")}, w.found.inBody(w.found.size))
 	}
 	for _, part := range []struct {
 		name  string
@@ -320,29 +320,29 @@ func (w *writer) request(step *yaml.Node) {
 		if len(part.pairs) == 0 {
 			continue
 		}
-		fields := mapping()
+		fields := node.Map()
 		for _, pair := range part.pairs {
 			if pair.Value != nil && yamltree.IndexOf(fields, pair.Name) < 0 && !strings.Contains(pair.Name, "{{") {
-				add(fields, pair.Name, value(pair.Value))
+				node.Add(fields, pair.Name, node.Value(pair.Value))
 			}
 		}
 		if len(fields.Content) > 0 {
-			fields.Style = flowIfShort(part.pairs)
-			add(step, part.name, fields)
+			fields.Style = node.FlowIfShort(part.pairs)
+			node.Add(step, part.name, fields)
 		}
 	}
 	switch {
 	case w.of.Body != nil:
-		add(step, "body", value(w.body()))
+		node.Add(step, "body", node.Value(w.body()))
 	case w.of.Text != "":
-		add(step, "body", recording.Text(escaped(w.of.Text)))
+		node.Add(step, "body", recording.Text(node.Escaped(w.of.Text)))
 	}
 }
 
 // body is that of the request, with the number of rows of a page where that is in it.
 func (w *writer) body() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
-		return set(w.of.Body, []string{w.found.size}, template("{{ "+pageSize+" }}"))
+		return set(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
 	}
 	return w.of.Body
 }
@@ -362,25 +362,25 @@ func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
 }
 
 func (w *writer) loop(step *yaml.Node) {
-	loop := mapping()
-	add(loop, "in", quoted("{{ "+w.list+" }}"))
-	add(loop, "element", recording.Text(w.element))
-	add(loop, "mode", recording.Text("parallel"))
-	add(loop, "max_concurrency", recording.Node(5, true))
+	loop := node.Map()
+	node.Add(loop, "in", node.Quoted("{{ "+w.list+" }}"))
+	node.Add(loop, "element", recording.Text(w.element))
+	node.Add(loop, "mode", recording.Text("parallel"))
+	node.Add(loop, "max_concurrency", recording.Node(5, true))
 	if sink := w.sink(); sink != nil {
-		add(loop, "sink", sink)
+		node.Add(loop, "sink", sink)
 	}
-	add(step, "loop", loop)
+	node.Add(step, "loop", loop)
 }
 
 // policies are those of the step: what failed and may work later, and what there is more of.
 func (w *writer) policies() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
-		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.ok == false", flow("fail", quoted("{{ response.error }}"))))
+		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.ok == false", node.Flow("fail", node.Quoted("{{ response.error }}"))))
 	}
 	if w.paging.style == StyleGraphQL {
-		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.errors", flow("fail", quoted("{{ response.errors[0].message }}"))))
+		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.errors", node.Flow("fail", node.Quoted("{{ response.errors[0].message }}"))))
 	}
 	list.Content = append(list.Content, w.failurePolicy())
 	if w.paging.style == StylePoll {
@@ -389,29 +389,29 @@ func (w *writer) policies() *yaml.Node {
 	if w.paging.when == "" {
 		return list
 	}
-	then := mapping()
-	add(then, "max_attempts", recording.Node(defaultPages, true))
-	next := mapping()
+	then := node.Map()
+	node.Add(then, "max_attempts", recording.Node(defaultPages, true))
+	next := node.Map()
 	switch {
 	case w.paging.url != "":
-		add(next, "url", quoted(w.paging.url))
+		node.Add(next, "url", node.Quoted(w.paging.url))
 	case w.paging.body != nil:
-		add(next, "body", value(w.paging.body))
+		node.Add(next, "body", node.Value(w.paging.body))
 	default:
-		params := mapping()
+		params := node.Map()
 		for _, pair := range w.paging.params {
-			add(params, pair.Name, value(pair.Value))
+			node.Add(params, pair.Name, node.Value(pair.Value))
 		}
 		params.Style = yaml.FlowStyle
-		add(next, "params", params)
+		node.Add(next, "params", params)
 	}
 	next.Style = yaml.FlowStyle
-	add(then, "next_call", next)
+	node.Add(then, "next_call", next)
 	switch {
 	case len(w.found.rows) == 0:
-		add(then, "collect", flow("strategy", recording.Text("append")))
+		node.Add(then, "collect", node.Flow("strategy", recording.Text("append")))
 	case collectable(w.found.rows):
-		add(then, "collect", flow("path", recording.Text(strings.Join(w.found.rows, "."))))
+		node.Add(then, "collect", node.Flow("path", recording.Text(strings.Join(w.found.rows, "."))))
 	}
 	comment := "There is more: the next page."
 	for _, guess := range w.guesses {
@@ -427,20 +427,20 @@ const defaultPages = 1000
 // failurePolicy tries again what may work later.
 func (w *writer) failurePolicy() *yaml.Node {
 	return policy("It failed and may work later; after 429, when the server says so.", "error.class in ['retryable', 'rate_limited']",
-		flow("max_attempts", recording.Node(5, true)))
+		node.Flow("max_attempts", recording.Node(5, true)))
 }
 
 // pollPolicy asks again until a job has ended.
 func pollPolicy(status string) *yaml.Node {
 	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
 	return policy("It has not ended: ask again, for an hour.", "lower("+status+") in "+open,
-		flow("max_attempts", recording.Node(120, true), "delay", recording.Text("30s")))
+		node.Flow("max_attempts", recording.Node(120, true), "delay", recording.Text("30s")))
 }
 
 func policy(comment, when string, then *yaml.Node) *yaml.Node {
-	n := mapping()
-	add(n, "when", quoted("{{ "+when+" }}"))
-	add(n, "then", then)
+	n := node.Map()
+	node.Add(n, "when", node.Quoted("{{ "+when+" }}"))
+	node.Add(n, "then", then)
 	n.HeadComment = comment
 	return n
 }
@@ -455,39 +455,39 @@ func (w *writer) sink() *yaml.Node {
 	if w.Sink == SinkNone {
 		return nil
 	}
-	sink := mapping()
+	sink := node.Map()
 	switch w.Sink {
 	case SinkFile:
 		path := w.made.Name + ".jsonl"
 		if w.element != "" {
 			path = w.made.Name + "/{{ " + w.element + " }}.jsonl"
 		}
-		add(sink, "tool", recording.Text("file"))
-		add(sink, "path", quoted(path))
-		add(sink, "mode", recording.Text("overwrite"))
+		node.Add(sink, "tool", recording.Text("file"))
+		node.Add(sink, "path", node.Quoted(path))
+		node.Add(sink, "mode", recording.Text("overwrite"))
 	default:
 		w.tableSink(sink)
 	}
 	if args := w.sinkArgs(); args != "" {
-		add(sink, "args", quoted(args))
+		node.Add(sink, "args", node.Quoted(args))
 	}
 	return sink
 }
 
 func (w *writer) tableSink(sink *yaml.Node) {
-	add(sink, "tool", recording.Text(w.Sink))
+	node.Add(sink, "tool", recording.Text(w.Sink))
 	if w.Sink == SinkSQLite {
-		add(sink, "path", recording.Text(w.made.Name+".db"))
+		node.Add(sink, "path", recording.Text(w.made.Name+".db"))
 	} else {
-		add(sink, "auth", recording.Text(warehouse))
+		node.Add(sink, "auth", recording.Text(warehouse))
 		w.loads = true
 	}
-	add(sink, "table", recording.Text(w.table))
+	node.Add(sink, "table", recording.Text(w.table))
 	if key := w.key(); key != "" {
-		add(sink, "mode", recording.Text("upsert"))
-		add(sink, "key", recording.Text(key))
+		node.Add(sink, "mode", recording.Text("upsert"))
+		node.Add(sink, "key", recording.Text(key))
 	}
-	add(sink, "schema_contract", recording.Text("evolve"))
+	node.Add(sink, "schema_contract", recording.Text("evolve"))
 }
 
 // key is the column that distinguishes the rows of a sink, "" where that is not known. Without
@@ -525,87 +525,17 @@ func (w *writer) sinkArgs() string {
 func (w *writer) output() *yaml.Node {
 	switch {
 	case w.paging.style == StyleExport:
-		return flow("rows", quoted("{{ len("+downloadStep+") }}"))
+		return node.Flow("rows", node.Quoted("{{ len("+downloadStep+") }}"))
 	case w.paging.style == StyleWebhook:
-		return quoted("{{ start }}")
+		return node.Quoted("{{ start }}")
 	case w.element != "":
-		return flow("done", quoted("{{ "+stepName+".stats.success }}"), "of", quoted("{{ "+stepName+".stats.total }}"))
+		return node.Flow("done", node.Quoted("{{ "+stepName+".stats.success }}"), "of", node.Quoted("{{ "+stepName+".stats.total }}"))
 	case w.collects():
-		return flow("rows", quoted("{{ len("+stepName+") }}"))
+		return node.Flow("rows", node.Quoted("{{ len("+stepName+") }}"))
 	case w.found.hasRows:
-		return flow("rows", quoted("{{ len("+expressionOf(stepName, w.found.rows)+") }}"))
+		return node.Flow("rows", node.Quoted("{{ len("+expressionOf(stepName, w.found.rows)+") }}"))
 	case w.paging.style == StylePoll:
-		return flow("status", quoted("{{ "+stepName+".status }}"))
+		return node.Flow("status", node.Quoted("{{ "+stepName+".status }}"))
 	}
-	return flow("status", quoted("{{ steps."+stepName+".meta.status }}"))
-}
-
-// Nodes of YAML.
-
-func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
-
-func add(n *yaml.Node, key string, value *yaml.Node) {
-	n.Content = append(n.Content, recording.Text(key), value)
-}
-
-// quoted is a text in double quotes, as templates are written.
-func quoted(text string) *yaml.Node {
-	n := recording.Text(text)
-	if n.Style == 0 && strings.Contains(text, "{{") {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	return n
-}
-
-// flow is a map in one line, of keys and nodes.
-func flow(pairs ...any) *yaml.Node {
-	n := mapping()
-	n.Style = yaml.FlowStyle
-	for i := 0; i+1 < len(pairs); i += 2 {
-		add(n, pairs[i].(string), pairs[i+1].(*yaml.Node)) // as they are written above
-	}
-	return n
-}
-
-// value is any value, in whose texts braces are text.
-func value(of any) *yaml.Node {
-	switch of := of.(type) {
-	case template:
-		return quoted(string(of))
-	case string:
-		return recording.Text(escaped(of))
-	case map[string]any:
-		n := mapping()
-		for _, key := range playbook.SortedKeys(of) {
-			if !strings.Contains(key, "{{") { // no key may have a template
-				add(n, key, value(of[key]))
-			}
-		}
-		n.Style = flowIfShort(of)
-		return n
-	case []any:
-		n := &yaml.Node{Kind: yaml.SequenceNode, Style: flowIfShort(of)}
-		for _, item := range of {
-			n.Content = append(n.Content, value(item))
-		}
-		return n
-	}
-	return recording.Node(of, true)
-}
-
-// flowIfShort writes what fits into one line there.
-func flowIfShort(of any) yaml.Style {
-	const width = 70
-	if shown := fmt.Sprint(of); len(shown) <= width && !strings.Contains(shown, "\n") {
-		return yaml.FlowStyle
-	}
-	return 0
-}
-
-// braces are what begins a template, or what is refused because it does in Jinja.
-var braces = regexp.MustCompile(`\{[{%#]`)
-
-// escaped is a text in which braces are text.
-func escaped(text string) string {
-	return braces.ReplaceAllStringFunc(text, func(found string) string { return "{{ '" + found + "' }}" })
+	return node.Flow("status", node.Quoted("{{ steps."+stepName+".meta.status }}"))
 }

@@ -1,0 +1,287 @@
+package airbyte
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"reprise/internal/program/node"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// code is an expression of playbooks.
+type code struct {
+	text string
+	prec int
+	// value is that of a constant.
+	value any
+	known bool
+	// of is what a negation negates.
+	of *code
+	// falsy and calm say what it is while there is no response: false, and no error.
+	falsy, calm bool
+	// texty, timed and dated say what it gives: a text, a time, a day.
+	texty, timed, dated bool
+	// path says that it is a name with members.
+	path bool
+}
+
+// Precedences, from the weakest.
+const (
+	precChoice = iota + 1
+	precOr
+	precAnd
+	precCompare
+	precJoin
+	precAdd
+	precMultiply
+	precPipe
+	precAtom
+)
+
+// in is the text of an operand where one of at least a precedence is needed.
+func (c code) in(prec int) string {
+	if c.prec < prec {
+		return "(" + c.text + ")"
+	}
+	return c.text
+}
+
+// constant is the code of a value.
+func constant(v any) code {
+	c := code{prec: precAtom, value: v, known: true, falsy: !expression.Truthy(v), calm: true}
+	switch v := v.(type) {
+	case nil:
+		c.text = "nil"
+	case string:
+		c.text, c.texty = quote(v), true
+	case []any:
+		items := make([]string, len(v))
+		for i, one := range v {
+			items[i] = constant(one).text
+		}
+		c.text = "[" + strings.Join(items, ", ") + "]"
+	case map[string]any:
+		var items []string
+		for _, key := range playbook.SortedKeys(v) {
+			items = append(items, quote(key)+": "+constant(v[key]).text)
+		}
+		c.text = "{" + strings.Join(items, ", ") + "}"
+	default:
+		c.text = expression.Text(v)
+	}
+	return c
+}
+
+// quote is a text in an expression, in the quotes that YAML leaves alone where it can.
+func quote(text string) string {
+	if !strings.ContainsAny(text, "'\\\n\r\t") {
+		return "'" + text + "'"
+	}
+	return strconv.Quote(text)
+}
+
+// call is a call of a function.
+func call(name string, args ...code) code {
+	c := code{prec: precAtom, calm: true}
+	texts := make([]string, len(args))
+	for i, arg := range args {
+		texts[i] = arg.text
+		c.calm = c.calm && arg.calm
+	}
+	c.text = name + "(" + strings.Join(texts, ", ") + ")"
+	return c
+}
+
+// path is a name with keys behind it.
+func path(root string, keys ...any) code {
+	return code{text: root + members(keys), prec: precAtom, falsy: true, calm: true, path: true}
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// members are the keys behind a name.
+func members(keys []any) string {
+	var b strings.Builder
+	for _, key := range keys {
+		switch key := key.(type) {
+		case string:
+			if plainName.MatchString(key) {
+				b.WriteString("." + key)
+			} else {
+				b.WriteString("[" + quote(key) + "]")
+			}
+		case code:
+			b.WriteString("[" + key.text + "]")
+		default:
+			_, _ = fmt.Fprintf(&b, "[%v]", key)
+		}
+	}
+	return b.String()
+}
+
+// member is a member of any expression.
+func member(of code, key any) code {
+	if of.known {
+		if name, isText := key.(string); isText || of.value == nil {
+			return constant(expression.Member(of.value, name))
+		}
+	}
+	return code{text: of.in(precAtom) + members([]any{key}), prec: precAtom, falsy: of.falsy, calm: of.calm, path: of.path}
+}
+
+func not(c code) code {
+	switch {
+	case c.known:
+		return constant(!expression.Truthy(c.value))
+	case c.of != nil:
+		return *c.of
+	case strings.HasSuffix(c.text, " is defined") && c.prec == precCompare:
+		return code{text: strings.TrimSuffix(c.text, "defined") + "not defined", prec: precCompare, of: &c, calm: c.calm}
+	}
+	return code{text: "not " + c.in(precAtom), prec: precCompare, of: &c, calm: c.calm}
+}
+
+func and(a, b code) code {
+	switch {
+	case a.known && expression.Truthy(a.value), a.text == b.text:
+		return b
+	case a.known:
+		return a
+	case b.known && b.value == true:
+		return a
+	case implies(b, a):
+		return b
+	case implies(a, b):
+		return a
+	}
+	return code{text: a.in(precAnd) + " and " + b.in(precAnd), prec: precAnd, falsy: a.falsy || a.calm && b.falsy, calm: a.calm && (a.falsy || b.calm)}
+}
+
+// implies reports whether a, where it is true, needs no b beside it: b is a part of its path, or that it is there.
+func implies(a, b code) bool {
+	if !a.path {
+		return false
+	}
+	if b.path {
+		return strings.HasPrefix(a.text, b.text+".") || strings.HasPrefix(a.text, b.text+"[")
+	}
+	there, found := strings.CutSuffix(b.text, " is defined")
+	if !found {
+		var key string
+		if key, there, found = strings.Cut(b.text, " in "); !found || b.prec != precCompare || strings.Contains(there, " ") {
+			return false
+		}
+		there += members([]any{strings.Trim(key, "'")})
+	}
+	return a.text == there || strings.HasPrefix(a.text, there+".") || strings.HasPrefix(a.text, there+"[")
+}
+
+func or(a, b code) code {
+	switch {
+	case a.known && !expression.Truthy(a.value), a.text == b.text:
+		return b
+	case a.known:
+		return a
+	case b.known && b.value == false:
+		return a
+	case a.of != nil && b.of != nil: // a negation of both is easier to read, and to negate again
+		return not(and(*a.of, *b.of))
+	}
+	return code{text: a.in(precOr) + " or " + b.in(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
+}
+
+func choice(test, then, otherwise code) code {
+	if test.known {
+		if expression.Truthy(test.value) {
+			return then
+		}
+		return otherwise
+	}
+	return code{
+		text: then.in(precOr) + " if " + test.in(precOr) + " else " + otherwise.in(precChoice), prec: precChoice,
+		calm: test.calm && then.calm && otherwise.calm, falsy: test.calm && then.falsy && otherwise.falsy,
+		texty: then.texty && otherwise.texty, timed: then.timed && otherwise.timed,
+	}
+}
+
+// compare is a comparison; with nil it is false.
+func compare(operator string, a, b code) code {
+	if a.known && b.known && (operator == "==" || operator == "!=") {
+		return constant((expression.Text(a.value) == expression.Text(b.value)) == (operator == "=="))
+	}
+	calm := a.calm && b.calm
+	falsy := calm && operator != "!=" && operator != "not in" && (operator != "==" || a.known && a.value != nil || b.known && b.value != nil)
+	if operator == "==" || operator == "!=" {
+		falsy = falsy && (a.path || b.path)
+	} else {
+		falsy = falsy && (a.falsy || b.falsy)
+	}
+	return code{text: a.in(precJoin) + " " + operator + " " + b.in(precJoin), prec: precCompare, falsy: falsy, calm: calm}
+}
+
+// defined reports whether something is there.
+func defined(c code) code {
+	if c.known {
+		return constant(c.value != nil)
+	}
+	return code{text: c.in(precPipe) + " is defined", prec: precCompare, falsy: c.falsy, calm: c.calm}
+}
+
+// join is a text of several parts.
+func join(parts []code) code {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	texts := make([]string, len(parts))
+	calm := true
+	var value strings.Builder
+	known := true
+	for i, part := range parts {
+		texts[i] = part.in(precAdd)
+		if i == 0 && part.prec == precJoin {
+			texts[i] = part.text
+		}
+		calm, known = calm && part.calm, known && part.known
+		if known {
+			value.WriteString(expression.Text(part.value))
+		}
+	}
+	if known {
+		return constant(value.String())
+	}
+	return code{text: strings.Join(texts, " ~ "), prec: precJoin, calm: calm, texty: true}
+}
+
+// template is an expression, or the parts of a text, as a value of YAML: a constant, or a text with templates.
+func template(parts []code) any {
+	if len(parts) == 1 {
+		if parts[0].known {
+			return parts[0].value
+		}
+		return node.Verbatim("{{ " + parts[0].text + " }}")
+	}
+	var b strings.Builder
+	known := true
+	for _, part := range parts {
+		switch text, isText := part.value.(string); {
+		case part.known && isText:
+			b.WriteString(node.Escaped(text))
+		case part.known:
+			b.WriteString(expression.Text(part.value))
+		default:
+			known = false
+			b.WriteString("{{ " + part.text + " }}")
+		}
+	}
+	if known {
+		var plain strings.Builder
+		for _, part := range parts {
+			plain.WriteString(expression.Text(part.value))
+		}
+		return plain.String()
+	}
+	return node.Verbatim(b.String())
+}

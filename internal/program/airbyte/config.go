@@ -1,0 +1,232 @@
+package airbyte
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/credential"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook/check"
+)
+
+// trace is what templates read of the configuration: paths of keys.
+type trace struct {
+	plain, secret [][]string
+	// required are those that have nothing in their place where they are missing.
+	required [][]string
+}
+
+func (t *trace) add(paths [][]string, to *[][]string) {
+	for _, path := range paths {
+		if !slices.ContainsFunc(*to, func(known []string) bool { return slices.Equal(known, path) }) {
+			*to = append(*to, path)
+		}
+	}
+}
+
+// merge adds what another trace has.
+func (t *trace) merge(other trace) {
+	t.add(other.plain, &t.plain)
+	t.add(other.secret, &t.secret)
+	t.add(other.required, &t.required)
+}
+
+// secretsStep is the name of the step that reads secrets which no connection can send.
+const secretsStep = "secrets"
+
+// config resolves keys of the configuration, and notes them in the trace: plain ones are keys of workload, secret
+// ones members of what the step of secrets reads. Optional ones may be missing.
+func (c *converter) config(into *trace, optional bool) func(keys []any) (code, error) {
+	return func(keys []any) (code, error) {
+		var path []string
+		for i, key := range keys {
+			text, isText := key.(string)
+			if !isText && (i == 0 || path == nil) {
+				return unsupported("a key of the configuration that is no constant")
+			}
+			if !isText { // an element of a list
+				break
+			}
+			path = append(path, text)
+		}
+		if len(path) == 0 {
+			return unsupported("the configuration as a whole")
+		}
+		if c.isSecret(path) {
+			into.add([][]string{path}, &into.secret)
+			return code{text: secretsStep + members(keys[len(keys)-1:]), prec: precAtom, calm: true, path: true}, nil
+		}
+		into.add([][]string{path}, &into.plain)
+		if !optional {
+			into.add([][]string{path}, &into.required)
+		}
+		at := path0(path[0], keys)
+		at.falsy = false // it does not depend on the response
+		at.texty = c.schemaOf(path).text("type") == "string"
+		return at, nil
+	}
+}
+
+func path0(first string, keys []any) code {
+	if check.FreeName(first) != first {
+		return path("workload", keys...)
+	}
+	return path(first, keys[1:]...)
+}
+
+// readSpec is the connection specification: of the manifest, or of a file beside it.
+func (c *converter) readSpec() component {
+	spec := c.manifest.of("spec")
+	for _, name := range []string{"spec.yaml", "spec.json"} {
+		if spec != nil || c.Read == nil {
+			break
+		}
+		data, err := c.Read(name)
+		if err != nil {
+			continue
+		}
+		var root yaml.Node
+		if yaml.Unmarshal(data, &root) == nil && len(root.Content) > 0 {
+			whole, _ := plain(root.Content[0]).(map[string]any)
+			spec = whole
+		}
+	}
+	if below := spec.of("connection_specification"); below != nil {
+		return below
+	}
+	return spec.of("connectionSpecification")
+}
+
+// schemaOf is the schema of a key of the configuration; nil where the specification does not have it. Alternatives
+// are searched in turns.
+func (c *converter) schemaOf(path []string) component {
+	at := c.spec
+	for _, key := range path {
+		if at = property(at, key); at == nil {
+			return nil
+		}
+	}
+	return at
+}
+
+func property(of component, key string) component {
+	if found := of.of("properties").of(key); found != nil {
+		return found
+	}
+	for _, alternatives := range []string{"oneOf", "anyOf", "allOf"} {
+		for _, one := range of.components(alternatives) {
+			if found := property(one, key); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// isSecret reports whether a key of the configuration is one: the specification says so, or its name does.
+func (c *converter) isSecret(path []string) bool {
+	last := path[len(path)-1]
+	schema := c.schemaOf(path)
+	if schema == nil {
+		return credential.MayName(last)
+	}
+	secret, _ := schema["airbyte_secret"].(bool)
+	return secret || credential.Names(last)
+}
+
+// sample is the value of a key of the workload: its default, or, where it is required, an example of it.
+func (c *converter) sample(path []string) any {
+	schema := c.schemaOf(path)
+	last := path[len(path)-1]
+	for _, key := range []string{"default", "const"} {
+		if value, has := schema[key]; has {
+			return canonical(value)
+		}
+	}
+	if schema == nil && !slices.ContainsFunc(c.read.required, func(known []string) bool { return slices.Equal(known, path) }) {
+		return nil
+	}
+	isDate := strings.Contains(last, "date") || strings.HasPrefix(last, "start") || strings.HasPrefix(schema.text("format"), "date")
+	if schema != nil && !c.isRequired(path) && !(isDate && strings.Contains(last, "start")) {
+		return nil
+	}
+	if examples, _ := schema["examples"].([]any); len(examples) > 0 {
+		return canonical(examples[0])
+	}
+	if values, _ := schema["enum"].([]any); len(values) > 0 {
+		return canonical(values[0])
+	}
+	kind := schema.text("type")
+	switch {
+	case kind == "integer", kind == "number":
+		return 1
+	case kind == "boolean":
+		return false
+	case kind == "array":
+		return []any{}
+	case isDate && strings.Contains(schema.text("pattern"), "T"), isDate && schema.text("format") == "date-time":
+		return "2024-01-01T00:00:00Z"
+	case isDate:
+		return "2024-01-01"
+	}
+	return ""
+}
+
+// canonical is a value as expressions have it.
+func canonical(value any) any {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	decoded, err := expression.Decode(data)
+	if err != nil {
+		return nil
+	}
+	return decoded
+}
+
+func (c *converter) isRequired(path []string) bool {
+	return isRequired(c.spec, path)
+}
+
+func isRequired(of component, path []string) bool {
+	required, _ := of["required"].([]any)
+	if found := of.of("properties").of(path[0]); found != nil {
+		if len(path) > 1 {
+			return isRequired(found, path[1:])
+		}
+		return slices.Contains(required, any(path[0]))
+	}
+	for _, alternatives := range []string{"oneOf", "anyOf", "allOf"} {
+		for _, one := range of.components(alternatives) {
+			if property(one, path[0]) != nil {
+				return isRequired(one, path)
+			}
+		}
+	}
+	return false
+}
+
+// workload are the keys of the configuration that are read, with their values.
+func (c *converter) workload() map[string]any {
+	out := map[string]any{}
+	for _, path := range c.read.plain {
+		at := out
+		for _, key := range path[:len(path)-1] {
+			below, isMap := at[key].(map[string]any)
+			if !isMap {
+				below = map[string]any{}
+				at[key] = below
+			}
+			at = below
+		}
+		last := path[len(path)-1]
+		if _, isMap := at[last].(map[string]any); !isMap {
+			at[last] = c.sample(path)
+		}
+	}
+	return out
+}

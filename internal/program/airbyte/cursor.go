@@ -1,0 +1,397 @@
+package airbyte
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/internal/program/airbyte/jinja"
+	"reprise/internal/program/node"
+	"reprise/interpreter/expression"
+)
+
+// incremental is how a step reads what is new.
+type incremental struct {
+	cursor  string
+	initial any
+	kind    string // type, "" where format says it
+	format  string
+	step    string
+	until   any
+	lag     string
+	state   string
+	options []sliceOption
+	// start and end are those of the slice at hand, in the form of the API.
+	start, end code
+	feed       bool // rows come newest first: the first old one ends the pages
+	// kept says that there is a state.
+	kept bool
+	// names of the fields of a slice
+	startField, endField string
+}
+
+// addTo adds the slice at hand to a scope.
+func (i *incremental) addTo(roots scope, s *step) {
+	resolve := func(keys []any) (code, error) {
+		switch {
+		case len(keys) == 1 && keys[0] == i.startField:
+			return i.start, nil
+		case len(keys) == 1 && keys[0] == i.endField:
+			return i.end, nil
+		case s.loop != nil:
+			return s.loop.field(keys)
+		case len(keys) == 0:
+			return constant(true), nil
+		}
+		return unsupported("the field %v of a slice", keys[0])
+	}
+	for _, name := range []string{"stream_slice", "stream_partition", "stream_interval"} {
+		roots[name] = resolve
+	}
+	roots["stream_state"] = func(keys []any) (code, error) {
+		switch {
+		case !i.kept:
+			return constant(nil), nil
+		case len(keys) == 0, len(keys) == 1 && keys[0] == i.cursor:
+			return path("incremental", "watermark"), nil
+		}
+		return unsupported("the member %v of the state", keys[0])
+	}
+}
+
+// newer is the condition that a row is not older than the slice.
+func (i *incremental) newer(row code) code {
+	of := member(row, i.cursor)
+	later := call("latest", of, code{text: "incremental.value"})
+	return code{text: later.text + " == " + of.text, prec: precCompare}
+}
+
+// cursor fills what a step reads incrementally.
+func (c *converter) cursor(s *step, cursor component) {
+	switch kind := cursor.kind(); kind {
+	case "DatetimeBasedCursor":
+	case "Custom":
+		s.gap(atIncremental, customName(cursor, "CustomIncrementalSync"), "everything is read each time")
+		return
+	default:
+		s.gap(atIncremental, kind, "everything is read each time")
+		return
+	}
+	i := &incremental{startField: "start_time", endField: "end_time"}
+	i.startField = cmp.Or(cursor.text("partition_field_start"), i.startField)
+	i.endField = cmp.Or(cursor.text("partition_field_end"), i.endField)
+	field, isText := c.translated(s, atIncremental, cursor, "cursor_field", nil).(string)
+	if i.cursor = field; !isText || field == "" {
+		s.gap(atIncremental, "DatetimeBasedCursor", "without a constant cursor_field; everything is read each time")
+		return
+	}
+	send := plainFormat(cursor.text("datetime_format"))
+	c.formats(s, i, cursor, send)
+	start, ok := c.start(s, i, cursor)
+	if !ok {
+		return
+	}
+	used := c.usesSlice(s, cursor, i)
+	i.kept = !s.full && used != ""
+	if !s.full && used == "" {
+		c.note("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
+		s.incremental = i
+		i.start = constant(nil)
+		i.end = constant(nil)
+		return
+	}
+	c.bounds(s, i, cursor, start, send, strings.Contains(used, "end"))
+	feed, _ := cursor["is_data_feed"].(bool)
+	i.feed = feed && i.kept
+	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.kept {
+		condition := i.newer(path("row"))
+		if s.where != nil {
+			condition = and(*s.where, condition)
+		}
+		s.where = &condition
+	}
+	if s.loop != nil && i.kept {
+		i.state = s.loop.state(s.table)
+	}
+	s.incremental = i
+	for _, one := range []struct {
+		key   string
+		value code
+	}{{"start_time_option", i.start}, {"end_time_option", i.end}} {
+		if option := cursor.of(one.key); option != nil {
+			i.options = append(i.options, sliceOption{option, one.value})
+		}
+	}
+}
+
+// usesSlice says which ends of the slice requests use: "start", "end", both, or "" for none.
+func (c *converter) usesSlice(s *step, cursor component, i *incremental) string {
+	used := ""
+	text := expression.Text(canonical(map[string]any(s.of.of("retriever"))))
+	for _, end := range []struct{ field, option, name string }{{i.startField, "start_time_option", "start"}, {i.endField, "end_time_option", "end"}} {
+		if cursor.of(end.option) != nil || strings.Contains(text, end.field) {
+			used += end.name
+		}
+	}
+	if client, _ := cursor["is_client_side_incremental"].(bool); client || strings.Contains(text, "stream_state") {
+		used += "start"
+	}
+	if feed, _ := cursor["is_data_feed"].(bool); feed {
+		used += "start"
+	}
+	return used
+}
+
+// formats says how the cursors of rows are read.
+func (c *converter) formats(s *step, i *incremental, cursor component, send string) {
+	forms, _ := cursor["cursor_datetime_formats"].([]any)
+	if len(forms) == 0 {
+		forms = []any{send}
+	}
+	forms = slices.Clone(forms)
+	for n, form := range forms {
+		forms[n] = plainFormat(expression.Text(form))
+	}
+	forms = slices.Compact(forms)
+	first := expression.Text(forms[0])
+	numbers := map[string]string{"%s": "%s", "%ms": "%ms", "%epoch_microseconds": "%us", "%s_as_float": "%s"}
+	all := func(is func(string) bool) bool {
+		return !slices.ContainsFunc(forms, func(form any) bool { return !is(expression.Text(form)) })
+	}
+	switch {
+	case first == "%s_as_float":
+		i.format = "%s"
+		s.gap(atIncremental, "datetime_format", "%%s_as_float: a cursor with a fraction is an error")
+	case len(forms) == 1 && numbers[first] != "":
+		i.format = numbers[first]
+	case len(forms) == 1 && isExact(first):
+		if _, ok := layoutOf(first); !ok {
+			s.gap(atIncremental, "datetime_format", "%s: cursors are compared as texts", first)
+			i.kind = "text"
+			return
+		}
+		i.format = first
+	case all(isUsual) && all(func(form string) bool { return numbers[form] == "" }):
+		i.kind = "time"
+	case numbers[first] != "":
+		i.format = numbers[first]
+		s.gap(atIncremental, "cursor_datetime_formats", "%v: only the first is read", forms)
+	default:
+		i.kind = "time"
+		s.gap(atIncremental, "cursor_datetime_formats", "%v: only times that can be read without a format", forms)
+	}
+}
+
+// start is where the first run begins, as an expression over the workload.
+func (c *converter) start(s *step, i *incremental, cursor component) (code, bool) {
+	start, err := c.datetime(s, cursor, "start_datetime")
+	if err != nil {
+		s.gap(atIncremental, "start_datetime", "%v; everything is read each time", err)
+		return code{}, false
+	}
+	if i.initial = template([]code{start}); i.initial == nil {
+		s.gap(atIncremental, "start_datetime", "is empty; everything is read each time")
+		return code{}, false
+	}
+	return start, true
+}
+
+// datetime is a MinMaxDatetime, or a text. There is no state where it is read.
+func (c *converter) datetime(s *step, cursor component, key string) (code, error) {
+	of := cursor.of(key)
+	if of == nil {
+		of = component{"datetime": cursor[key], parametersKey: cursor[parametersKey]}
+	}
+	var into trace
+	none := func([]any) (code, error) { return constant(nil), nil }
+	scope := c.base(s, of, &into).with(scope{"stream_state": none, "stream_interval": none})
+	if s.loop == nil {
+		scope["stream_slice"], scope["stream_partition"] = none, none
+	}
+	at, err := scope.expression(expression.Text(of["datetime"]))
+	if err != nil {
+		return code{}, err
+	}
+	format := cmp.Or(of.text("datetime_format"), cursor.text("datetime_format"))
+	if !at.timed {
+		at = readAs(at, format)
+	}
+	for _, bound := range []struct{ key, function string }{{"min_datetime", "latest"}, {"max_datetime", "earliest"}} {
+		if text := of.text(bound.key); text != "" {
+			other, err := scope.expression(text)
+			if err != nil {
+				return code{}, err
+			}
+			at = call(bound.function, at, readAs(other, format))
+		}
+	}
+	c.read.merge(into)
+	return at, nil
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// amount is a duration of a cursor; of one that is made of the configuration it is the default.
+func (c *converter) amount(s *step, cursor component, key string) string {
+	text := cursor.text(key)
+	if value, isText := c.translated(s, atIncremental, cursor, key, nil).(string); isText {
+		text = value
+	} else if jinja.HasTemplate(text) {
+		inner := digits.FindString(text[strings.Index(text, "{{"):])
+		before, _, _ := strings.Cut(text, "{{")
+		text = before + inner + text[strings.LastIndex(text, "}}")+2:]
+		s.gap(atIncremental, key, "%s is made of the configuration: here it is constant", oneLine(cursor.text(key)))
+	}
+	if text == "" {
+		return ""
+	}
+	amount, err := amountOf(text)
+	if err != nil {
+		s.gap(atIncremental, key, "%v", err)
+	}
+	return amount
+}
+
+// bounds fills the ends of slices.
+func (c *converter) bounds(s *step, i *incremental, cursor component, start code, send string, ended bool) {
+	end := code{text: "run.started_at", prec: precAtom, calm: true, timed: true}
+	if cursor["end_datetime"] != nil {
+		given, err := c.datetime(s, cursor, "end_datetime")
+		if err != nil {
+			s.gap(atIncremental, "end_datetime", "%v: it is now", err)
+		} else {
+			end = given
+		}
+	}
+	granularity := c.amount(s, cursor, "cursor_granularity")
+	i.lag = hours(c.amount(s, cursor, "lookback_window"), i.isDate())
+	if !i.kept { // a parent, from its start
+		i.start, i.end = c.sent(s, i, start, send, true), c.sent(s, i, end, send, true)
+		return
+	}
+	if ended {
+		i.step = c.amount(s, cursor, "step")
+	}
+	value := path("incremental", "value")
+	value.falsy = false
+	if i.step == "" {
+		i.start, i.end = c.sent(s, i, value, send, false), c.sent(s, i, end, send, true)
+		return
+	}
+	from, to := path("incremental", "from"), path("incremental", "to")
+	from.falsy, to.falsy = false, false
+	i.start, i.end = c.sent(s, i, from, send, false), c.sent(s, i, to, send, false)
+	given := cursor["end_datetime"] != nil && !(end.text == "now()" || strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05"))
+	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there
+		i.end = c.sent(s, i, i.earlier(to, granularity), send, i.isNumber() == 0)
+		if given {
+			end = call("add_time", end, constant(granularity))
+		} else if granularity == "1d" {
+			given, end = true, call("add_time", now(), constant(granularity))
+		}
+	}
+	if given {
+		i.until = template([]code{end})
+	}
+}
+
+// isDate reports whether cursors are days.
+func (i *incremental) isDate() bool {
+	return i.format != "" && i.isNumber() == 0 && !strings.ContainsAny(i.format, "HIMST")
+}
+
+// isNumber is how many of the numbers of its format are a second; 0 for formats that are none.
+func (i *incremental) isNumber() int {
+	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
+}
+
+// earlier is an end of a slice that is moved back by the granularity of cursors.
+func (i *incremental) earlier(to code, granularity string) code {
+	if n := i.isNumber(); n > 0 && granularity == "1s" {
+		return code{text: "int(" + to.text + ") - " + expression.Text(n), prec: precAdd}
+	}
+	return call("add_time", to, constant("-"+granularity))
+}
+
+// sent is a time in the form that the API is sent; plain times are not in the format of the cursor.
+func (c *converter) sent(s *step, i *incremental, at code, send string, plainTime bool) code {
+	numeric := i.isNumber() > 0
+	switch {
+	case at.known:
+		return at
+	case i.kind == "text", i.format == send && !plainTime, i.format == "%us" && send == "%epoch_microseconds" && !plainTime:
+		return at
+	case numeric && send == "%s_as_float" && !plainTime:
+		return at
+	case numeric && !plainTime:
+		seconds := call("int", at)
+		if n := i.isNumber(); n > 1 {
+			seconds = code{text: seconds.text + " / " + expression.Text(n), prec: precMultiply}
+		}
+		at = call("date", seconds)
+	case i.format != "" && !isUsual(i.format) && !plainTime:
+		at = readAs(at, i.format)
+	}
+	sent, err := formatted(at, send)
+	if err != nil {
+		s.gap(atIncremental, "datetime_format", "%v", err)
+		return at
+	}
+	return sent
+}
+
+// hours is an amount as a lag has it: a duration, or days.
+func hours(amount string, days bool) string {
+	if amount == "" {
+		return ""
+	}
+	factors := map[string]int{"y": 365 * 24, "mo": 30 * 24, "w": 7 * 24, "d": 24}
+	total, rest := 0, amount
+	for rest != "" {
+		n := digits.FindString(rest)
+		unit := rest[len(n):]
+		if end := strings.IndexAny(unit, "0123456789"); end >= 0 {
+			unit = unit[:end]
+		}
+		factor, known := factors[unit]
+		if !known {
+			break
+		}
+		total += int(expression.Of(typed(n)).Data.(int)) * factor // as it was read
+		rest = rest[len(n)+len(unit):]
+	}
+	switch {
+	case days && rest == "" && total%24 == 0:
+		return expression.Text(total/24) + "d"
+	case total == 0:
+		return rest
+	}
+	return expression.Text(total) + "h" + rest
+}
+
+// node is the key incremental of a step.
+func (i *incremental) pairs() []pair {
+	out := []pair{{"cursor_path", i.cursorPath()}, {"initial_value", i.initial}}
+	for _, one := range []pair{{"type", i.kind}, {"format", i.format}, {"lag", i.lag}, {"step", i.step}, {"until", i.until}, {"state", i.stateValue()}} {
+		if one.value != nil && one.value != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func (i *incremental) stateValue() any {
+	if i.state == "" {
+		return nil
+	}
+	return node.Verbatim(i.state)
+}
+
+// cursorPath is the cursor as a path.
+func (i *incremental) cursorPath() string {
+	if plainName.MatchString(i.cursor) {
+		return i.cursor
+	}
+	return `["` + i.cursor + `"]`
+}

@@ -1,0 +1,357 @@
+package jinja
+
+import "slices"
+
+// parser reads one expression.
+type parser struct {
+	tokens []token
+	at     int
+	depth  int
+}
+
+// maxDepth bounds how deep expressions and blocks are nested: reading calls itself for each, and a manifest that is
+// nothing but brackets would exhaust the stack.
+const maxDepth = 60
+
+// ParseExpression reads what is between braces.
+func ParseExpression(source string) (Operand, error) {
+	tokens, err := lex(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{tokens: tokens}
+	n, err := p.condition()
+	if err == nil && p.peek().kind != 0 {
+		err = errorf("%q was not expected", p.peek().text)
+	}
+	return n, err
+}
+
+func (p *parser) peek() token { return p.tokens[p.at] }
+
+// accept takes the next token if it is one of the operators or words.
+func (p *parser) accept(texts ...string) (string, bool) {
+	t := p.peek()
+	if t.kind == 's' || t.kind == 'i' || t.kind == 0 || !slices.Contains(texts, t.text) {
+		return "", false
+	}
+	p.at++
+	return t.text, true
+}
+
+func (p *parser) expect(text string) error {
+	if _, ok := p.accept(text); !ok {
+		return errorf("%q is missing", text)
+	}
+	return nil
+}
+
+func (p *parser) condition() (Operand, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, errorf("it is nested too deep")
+	}
+	defer func() { p.depth-- }()
+	then, err := p.logic(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := p.accept("if"); !ok {
+		return then, nil
+	}
+	test, err := p.logic(0)
+	if err != nil {
+		return nil, err
+	}
+	c := &Ternary{If: test, Then: then}
+	if _, ok := p.accept("else"); ok {
+		c.Else, err = p.condition()
+	}
+	return c, err
+}
+
+// logic reads `or` (level 0), `and` (1) and `not` (2).
+func (p *parser) logic(level int) (Operand, error) {
+	words := []string{"or", "and"}
+	if level == len(words) {
+		if _, ok := p.accept("not"); ok {
+			of, err := p.logic(level)
+			return &Unary{Operator: "not", Of: of}, err
+		}
+		return p.comparison()
+	}
+	left, err := p.logic(level + 1)
+	for err == nil {
+		if _, ok := p.accept(words[level]); !ok {
+			break
+		}
+		var right Operand
+		right, err = p.logic(level + 1)
+		left = &Binary{Operator: words[level], Left: left, Right: right}
+	}
+	return left, err
+}
+
+func (p *parser) comparison() (Operand, error) {
+	left, err := p.arithmetic(0)
+	var compared Operand
+	for err == nil {
+		operator, ok := p.accept("==", "!=", "<", ">", "<=", ">=", "in")
+		if !ok && p.peek().text == "not" && p.peek().kind == 'n' && p.tokens[p.at+1].text == "in" {
+			p.at += 2
+			operator, ok = "not in", true
+		}
+		if !ok {
+			break
+		}
+		var right Operand
+		if right, err = p.arithmetic(0); err != nil {
+			break
+		}
+		one := Operand(&Binary{Operator: operator, Left: left, Right: right})
+		if compared != nil { // a < b < c
+			one = &Binary{Operator: "and", Left: compared, Right: one}
+		}
+		compared, left = one, right
+	}
+	if compared != nil {
+		return compared, err
+	}
+	return left, err
+}
+
+var arithmetics = [][]string{{"+", "-"}, {"~"}, {"*", "/", "//", "%"}}
+
+func (p *parser) arithmetic(level int) (Operand, error) {
+	if level == len(arithmetics) {
+		return p.unary()
+	}
+	left, err := p.arithmetic(level + 1)
+	for err == nil {
+		operator, ok := p.accept(arithmetics[level]...)
+		if !ok {
+			break
+		}
+		var right Operand
+		right, err = p.arithmetic(level + 1)
+		left = &Binary{Operator: operator, Left: left, Right: right}
+	}
+	return left, err
+}
+
+func (p *parser) unary() (Operand, error) {
+	if operator, ok := p.accept("-", "+"); ok {
+		of, err := p.unary()
+		if l, isLiteral := of.(*Literal); isLiteral && operator == "-" {
+			switch v := l.Value.(type) {
+			case int:
+				return &Literal{Value: -v}, err
+			case float64:
+				return &Literal{Value: -v}, err
+			}
+		}
+		return &Unary{Operator: operator, Of: of}, err
+	}
+	n, err := p.primary()
+	if err == nil {
+		n, err = p.postfix(n)
+	}
+	if err == nil {
+		if _, ok := p.accept("**"); ok {
+			var right Operand
+			right, err = p.unary()
+			return &Binary{Operator: "**", Left: n, Right: right}, err
+		}
+	}
+	return n, err
+}
+
+func (p *parser) primary() (Operand, error) {
+	t := p.peek()
+	p.at++
+	switch {
+	case t.kind == 's':
+		text := t.value
+		for p.peek().kind == 's' { // texts beside each other are one
+			text = text.(string) + p.peek().value.(string)
+			p.at++
+		}
+		return &Literal{Value: text}, nil
+	case t.kind == 'i':
+		return &Literal{Value: t.value}, nil
+	case t.kind == 'n':
+		switch t.text {
+		case "true", "True":
+			return &Literal{Value: true}, nil
+		case "false", "False":
+			return &Literal{Value: false}, nil
+		case "none", "None":
+			return &Literal{}, nil
+		}
+		return &Name{ID: t.text}, nil
+	case t.text == "(":
+		items, tuple, err := p.items(")")
+		if err == nil && len(items) == 1 && !tuple {
+			return items[0], nil
+		}
+		return &Tuple{Items: items}, err
+	case t.text == "[":
+		items, _, err := p.items("]")
+		return &Tuple{Items: items}, err
+	case t.text == "{":
+		return p.dict()
+	case t.kind == 0:
+		p.at--
+		return nil, errorf("an expression ends too early")
+	}
+	return nil, errorf("%q was not expected", t.text)
+}
+
+// items reads a list up to its bracket; comma says that it had one.
+func (p *parser) items(end string) (items []Operand, comma bool, err error) {
+	for {
+		if _, ok := p.accept(end); ok {
+			return items, comma, nil
+		}
+		one, err := p.condition()
+		if err != nil {
+			return nil, false, err
+		}
+		items = append(items, one)
+		if _, ok := p.accept(","); ok {
+			comma = true
+			continue
+		}
+		return items, comma, p.expect(end)
+	}
+}
+
+func (p *parser) dict() (Operand, error) {
+	d := &Dict{}
+	for {
+		if _, ok := p.accept("}"); ok {
+			return d, nil
+		}
+		key, err := p.condition()
+		if err == nil {
+			err = p.expect(":")
+		}
+		var value Operand
+		if err == nil {
+			value, err = p.condition()
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.Keys, d.Values = append(d.Keys, key), append(d.Values, value)
+		if _, ok := p.accept(","); !ok {
+			return d, p.expect("}")
+		}
+	}
+}
+
+func (p *parser) postfix(n Operand) (Operand, error) {
+	for {
+		var err error
+		operator, _ := p.accept(".", "[", "(", "|", "is")
+		switch operator {
+		case ".":
+			key := p.peek()
+			if p.at++; key.kind != 'n' && key.kind != 'i' {
+				return nil, errorf("a name is missing behind a dot")
+			}
+			n = &Index{Of: n, Key: &Literal{Value: keyOf(key)}, Dotted: true}
+		case "[":
+			n, err = p.subscript(n)
+		case "(":
+			call := &Invocation{Function: n}
+			call.Args, call.Named, err = p.arguments()
+			n = call
+		case "|":
+			filter := &Filter{Name: p.peek().text, Of: n}
+			if p.at++; p.tokens[p.at-1].kind != 'n' {
+				return nil, errorf("the name of a filter is missing")
+			}
+			if _, ok := p.accept("("); ok {
+				filter.Args, filter.Named, err = p.arguments()
+			}
+			n = filter
+		case "is":
+			n, err = p.test(n)
+		default:
+			return n, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func keyOf(t token) any {
+	if t.kind == 'i' {
+		return t.value
+	}
+	return t.text
+}
+
+func (p *parser) test(n Operand) (Operand, error) {
+	test := &Predicate{Of: n}
+	_, test.Not = p.accept("not")
+	t := p.peek()
+	if p.at++; t.kind != 'n' {
+		return nil, errorf("the name of a test is missing")
+	}
+	test.Name = t.text
+	var err error
+	if _, ok := p.accept("("); ok {
+		var args []Operand
+		if args, _, err = p.arguments(); len(args) > 0 {
+			test.Arg = args[0]
+		}
+	}
+	return test, err
+}
+
+func (p *parser) subscript(of Operand) (Operand, error) {
+	var from, to Operand
+	var err error
+	if p.peek().text != ":" {
+		if from, err = p.condition(); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := p.accept(":"); !ok {
+		return &Index{Of: of, Key: from}, p.expect("]")
+	}
+	if p.peek().text != "]" {
+		if to, err = p.condition(); err != nil {
+			return nil, err
+		}
+	}
+	return &Portion{Of: of, From: from, To: to}, p.expect("]")
+}
+
+func (p *parser) arguments() (args []Operand, named map[string]Operand, err error) {
+	named = map[string]Operand{}
+	for {
+		if _, ok := p.accept(")"); ok {
+			return args, named, nil
+		}
+		name := ""
+		if t := p.peek(); t.kind == 'n' && p.tokens[p.at+1].text == "=" {
+			name = t.text
+			p.at += 2
+		}
+		one, err := p.condition()
+		if err != nil {
+			return nil, nil, err
+		}
+		if name == "" {
+			args = append(args, one)
+		} else {
+			named[name] = one
+		}
+		if _, ok := p.accept(","); !ok {
+			return args, named, p.expect(")")
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package airbyte
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/internal/program/airbyte/jinja"
+	"reprise/internal/program/node"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/expression"
+)
+
+// login is what a connection sends, with words in the place of secrets.
+type login struct {
+	name           string
+	bearer         string
+	user, password string
+	headers, query map[string]string
+	oauth          map[string]any
+	host           string
+	// other connections that may be used instead
+	others []string
+}
+
+// form is a text of a component with words in the place of its templates; secret says that it has secrets.
+func (c *converter) form(s *step, of component, text string) (form string, secret bool) {
+	if !jinja.HasTemplate(text) {
+		return text, false
+	}
+	tree, err := jinja.Parse(text)
+	var into trace
+	scope := c.base(s, of, &into)
+	if err != nil {
+		return "VALUE", false
+	}
+	nodes := []jinja.Operand{tree}
+	if concat, isConcat := tree.(*jinja.Concat); isConcat {
+		nodes = concat.Parts
+	}
+	var b strings.Builder
+	for _, one := range nodes {
+		before := len(into.secret) + len(into.plain)
+		translated, err := scope.of(one)
+		read := slices.Concat(into.secret, into.plain)
+		switch {
+		case err == nil && translated.known:
+			b.WriteString(expression.Text(translated.value))
+		case len(read) > before:
+			last := into.plain
+			if len(into.secret) > 0 {
+				last = into.secret
+			}
+			key := last[len(last)-1]
+			b.WriteString(strings.ToUpper(scaffold.NameOf(key[len(key)-1], "VALUE")))
+		case len(read) == 1:
+			b.WriteString(strings.ToUpper(scaffold.NameOf(read[0][len(read[0])-1], "VALUE")))
+		default:
+			b.WriteString("VALUE")
+		}
+	}
+	return b.String(), len(into.secret) > 0
+}
+
+func (l *login) addQuery(name, form string) {
+	if l.query == nil {
+		l.query = map[string]string{}
+	}
+	l.query[name] = form
+}
+
+func (l *login) addHeader(name, form string) {
+	if l.headers == nil {
+		l.headers = map[string]string{}
+	}
+	l.headers[name] = form
+}
+
+// outOfURL is a requester whose address has no secrets in its query, which the connection adds.
+func (l *login) outOfURL(c *converter, s *step, requester component) component {
+	out := maps.Clone(requester)
+	for _, key := range []string{"url_base", "path", "url"} {
+		text := requester.text(key)
+		at := outside(text, '?')
+		if at < 0 {
+			continue
+		}
+		var rest []string
+		for _, pair := range strings.Split(strings.Join(strings.Fields(text[at+1:]), " "), "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if form, secret := c.form(s, requester, value); secret && name != "" {
+				l.addQuery(name, form)
+				continue
+			}
+			rest = append(rest, pair)
+		}
+		if out[key] = text[:at]; len(rest) > 0 {
+			out[key] = text[:at] + "?" + strings.Join(rest, "&")
+		}
+	}
+	return out
+}
+
+// outside is the place of a character that is in no template; -1 for none.
+func outside(text string, c byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '{':
+			depth++
+		case text[i] == '}':
+			depth--
+		case text[i] == c && depth == 0:
+			return i
+		}
+	}
+	return -1
+}
+
+// authenticator is what a requester logs in with.
+func (c *converter) authenticator(s *step, requester component) *login {
+	l := &login{}
+	of := requester.of("authenticator")
+	if of.kind() == "SelectiveAuthenticator" {
+		c.selected(s, l, of)
+		return l
+	}
+	c.authenticate(s, l, of)
+	return l
+}
+
+// selected is the first of several authenticators; the operator may set the connection to any of them.
+func (c *converter) selected(s *step, l *login, of component) {
+	all := of.of("authenticators")
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	best := -1
+	for i, name := range names { // one that needs no refresh of tokens
+		if kind := all.of(name).kind(); kind != "OAuthAuthenticator" && kind != "Custom" && best < 0 {
+			best = i
+		}
+	}
+	for i, name := range names {
+		if i == max(best, 0) {
+			c.authenticate(s, l, all.of(name))
+			continue
+		}
+		l.others = append(l.others, name+" ("+all.of(name).kind()+")")
+	}
+}
+
+func (c *converter) authenticate(s *step, l *login, of component) {
+	form := func(key string) string {
+		text, _ := c.form(s, of, of.text(key))
+		return text
+	}
+	switch kind := of.kind(); kind {
+	case "", "NoAuth":
+	case "BearerAuthenticator":
+		l.bearer = form("api_token")
+	case "BasicHttpAuthenticator":
+		l.user, l.password = form("username"), form("password")
+		if l.user == "" && l.password == "" {
+			l.user = "USER"
+		}
+	case "ApiKeyAuthenticator":
+		option := of.of("inject_into")
+		name := of.text("header")
+		if option != nil {
+			name, _ = c.form(s, option, option.text("field_name"))
+		} else if name != "" {
+			name, _ = c.form(s, of, name)
+		}
+		switch option.text("inject_into") {
+		case "", "header":
+			l.addHeader(name, form("api_token"))
+		case "request_parameter":
+			l.addQuery(name, form("api_token"))
+		default:
+			s.gap(atRequest, kind, "a key in the %s: no connection sends it there", option.text("inject_into"))
+		}
+	case "OAuthAuthenticator":
+		c.oauth(s, l, of)
+	case "Custom":
+		s.gap(atRequest, customName(of, "CustomAuthenticator"), "set a connection that the API accepts")
+		l.bearer = "TOKEN"
+	default:
+		s.gap(atRequest, kind, "set a connection that the API accepts")
+		l.bearer = "TOKEN"
+	}
+}
+
+func (c *converter) oauth(s *step, l *login, of component) {
+	grant := of.text("grant_type")
+	if value, isText := c.translated(s, atRequest, of, "grant_type", nil).(string); isText {
+		grant = value
+	}
+	if grant != "client_credentials" {
+		s.gap(atRequest, "OAuthAuthenticator", "with a refresh token: no connection renews its tokens")
+		l.bearer = "ACCESS_TOKEN"
+		return
+	}
+	l.oauth = map[string]any{}
+	for key, name := range map[string]string{"token_url": "token_refresh_endpoint", "client_id": "client_id", "client_secret": "client_secret"} {
+		l.oauth[key], _ = c.form(s, of, of.text(name))
+	}
+	if scopes, _ := of["scopes"].([]any); len(scopes) > 0 {
+		l.oauth["scopes"] = scopes
+	}
+	if body := of.of("refresh_request_body"); len(body) > 0 {
+		scope := body.text("scope")
+		if scope != "" && l.oauth["scopes"] == nil {
+			l.oauth["scopes"] = []any{scope}
+		}
+		if audience := body.text("audience"); audience != "" {
+			l.oauth["audience"], _ = c.form(s, of, audience)
+		}
+	}
+}
+
+// constantHost is the beginning of an address whose host has no template.
+var constantHost = regexp.MustCompile(`^https?://[A-Za-z0-9.:-]+`)
+
+// connect names the connection of a step, "" where none is needed.
+func (c *converter) connect(s *step, l *login) string {
+	if l.bearer == "" && l.user == "" && l.password == "" && len(l.headers)+len(l.query)+len(l.oauth) == 0 {
+		return ""
+	}
+	address, _ := s.url.(string)
+	if template, isTemplate := s.url.(node.Verbatim); isTemplate {
+		address = string(template)
+	}
+	if found := constantHost.FindString(address); found != "" && !strings.HasPrefix(address[len(found):], "{{") {
+		l.host = found
+	}
+	for _, known := range c.logins {
+		if known.text() == l.text() {
+			return known.name
+		}
+	}
+	l.name = c.Connector
+	if n := len(c.logins); n > 0 {
+		l.name = fmt.Sprintf("%s_%d", c.Connector, n+1)
+	}
+	if len(l.others) > 0 {
+		c.note("the connection %s may also log in as the manifest's %s does", l.name, strings.Join(l.others, " or "))
+	}
+	c.logins = append(c.logins, l)
+	return l.name
+}
+
+// text is the connection as an operator sets it, with words in the place of secrets.
+func (l *login) text() string {
+	behind := ""
+	if l.host != "" {
+		behind = "@" + l.host
+	}
+	kinds := len(l.headers)
+	for _, has := range []bool{l.bearer != "", l.user != "" || l.password != "", len(l.query) > 0, len(l.oauth) > 0} {
+		if has {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 1 && l.bearer != "":
+		return "bearer:" + l.bearer + behind
+	case kinds == 1 && len(l.headers) == 1:
+		for name, value := range l.headers {
+			return "header:" + name + ": " + value + behind
+		}
+	case kinds == 1 && l.user != "" && l.host != "" && plainName.MatchString(l.user) && (l.password == "" || plainName.MatchString(l.password)):
+		scheme, host, _ := strings.Cut(l.host, "://")
+		if l.password == "" {
+			return scheme + "://" + l.user + "@" + host
+		}
+		return scheme + "://" + l.user + ":" + l.password + "@" + host
+	}
+	data, _ := json.Marshal(l.parts()) // texts alone
+	return string(data)
+}
+
+// parts are those of a connection that is a map.
+func (l *login) parts() map[string]any {
+	out := map[string]any{}
+	if l.bearer != "" {
+		out["bearer"] = l.bearer
+	}
+	if l.user != "" || l.password != "" {
+		basic := map[string]any{"user": l.user}
+		if l.password != "" {
+			basic["password"] = l.password
+		}
+		out["basic"] = basic
+	}
+	if len(l.headers) > 0 {
+		out["headers"] = l.headers
+	}
+	if len(l.query) > 0 {
+		out["query"] = l.query
+	}
+	if len(l.oauth) > 0 {
+		out["oauth2"] = l.oauth
+		if l.host != "" {
+			l.oauth["host"] = l.host
+		}
+	} else if l.host != "" {
+		out["host"] = l.host
+	}
+	return out
+}

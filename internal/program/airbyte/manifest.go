@@ -1,0 +1,273 @@
+package airbyte
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/yamltree"
+)
+
+// component is a part of a manifest.
+type component map[string]any
+
+func (c component) kind() string { return c.text("type") }
+
+func (c component) text(key string) string {
+	text, _ := c[key].(string)
+	return text
+}
+
+// of is a component below a key, nil where there is none.
+func (c component) of(key string) component {
+	below, _ := c[key].(map[string]any)
+	return below
+}
+
+// components are those of a list, or the only one where there is no list.
+func (c component) components(key string) (list []component) {
+	switch of := c[key].(type) {
+	case map[string]any:
+		return []component{of}
+	case []any:
+		for _, one := range of {
+			if below, isMap := one.(map[string]any); isMap {
+				list = append(list, below)
+			}
+		}
+	}
+	return list
+}
+
+// parameters are the values that a component was given with $parameters.
+func (c component) parameters() map[string]any {
+	parameters, _ := c[parametersKey].(map[string]any)
+	return parameters
+}
+
+// number is a whole number; ok is false where there is none.
+func (c component) number(key string) (n int, ok bool) {
+	switch v := c[key].(type) {
+	case int:
+		return v, true
+	case float64:
+		return int(v), true
+	case string:
+		n, err := strconv.Atoi(v)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+const (
+	parametersKey = "$parameters"
+	refKey        = "$ref"
+)
+
+// readManifest reads the text of a manifest, with references followed and parameters passed on, as the CDK does.
+func readManifest(data []byte) (component, error) {
+	root, err := yamltree.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if root != nil && root.Kind == yaml.DocumentNode && len(root.Content) > 0 {
+		root = root.Content[0]
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		return nil, errors.New("the manifest is no map with version and streams")
+	}
+	whole, _ := plain(yamltree.Resolved(root, false)).(map[string]any)
+	if _, has := whole["streams"].([]any); !has {
+		return nil, errors.New("the manifest has no list of streams; expected a low-code manifest of Airbyte")
+	}
+	r := &references{root: whole}
+	resolved, err := r.resolve(whole, nil)
+	if err != nil {
+		return nil, err
+	}
+	top := component(resolved.(map[string]any)) // as it was above
+	top["type"] = "DeclarativeSource"
+	delete(top, "definitions")
+	return propagate("", top, nil), nil
+}
+
+// plain is a node of YAML as a value.
+func plain(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for key, value := range yamltree.Pairs(n) {
+			out[key.Value] = plain(value)
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			out[i] = plain(item)
+		}
+		return out
+	}
+	var v any
+	if n.ShortTag() == "!!timestamp" || n.Decode(&v) != nil {
+		return n.Value
+	}
+	return v
+}
+
+// references follows the references of a manifest.
+type references struct{ root map[string]any }
+
+// resolve is a value with what its references lead to; open are the references that led here.
+func (r *references) resolve(of any, open []string) (any, error) {
+	switch of := of.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		if ref, isText := of[refKey].(string); isText {
+			found, err := r.follow(ref, open)
+			if err != nil {
+				return nil, err
+			}
+			below, isMap := found.(map[string]any)
+			if !isMap {
+				if len(of) == 1 {
+					return found, nil
+				}
+				return nil, fmt.Errorf("%s is no map, and has keys laid over it", ref)
+			}
+			maps.Copy(out, below)
+		}
+		for key, value := range of {
+			if key == refKey {
+				continue
+			}
+			resolved, err := r.resolve(value, open)
+			if err != nil {
+				return nil, err
+			}
+			out[key] = resolved
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(of))
+		for i, item := range of {
+			resolved, err := r.resolve(item, open)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = resolved
+		}
+		return out, nil
+	case string:
+		if strings.HasPrefix(of, "#/") {
+			return r.follow(of, open)
+		}
+	}
+	return of, nil
+}
+
+func (r *references) follow(ref string, open []string) (any, error) {
+	if slices.Contains(open, ref) {
+		return nil, fmt.Errorf("the reference %s leads back to itself", ref)
+	}
+	found := any(r.root)
+	for rest := strings.TrimPrefix(ref, "#/"); rest != ""; {
+		var ok bool
+		if found, rest, ok = memberOf(found, rest); !ok {
+			return nil, fmt.Errorf("the reference %s leads to nothing", ref)
+		}
+	}
+	return r.resolve(found, append(slices.Clone(open), ref))
+}
+
+// memberOf is the member that a reference begins with; its name may have slashes of its own.
+func memberOf(of any, path string) (found any, rest string, ok bool) {
+	first, rest, _ := strings.Cut(path, "/")
+	switch of := of.(type) {
+	case map[string]any:
+		if found, ok = of[first]; ok {
+			return found, rest, true
+		}
+		for key, value := range of {
+			if behind, begins := strings.CutPrefix(path, key); begins && (behind == "" || behind[0] == '/') {
+				return value, strings.TrimPrefix(behind, "/"), true
+			}
+		}
+	case []any:
+		if i, err := strconv.Atoi(first); err == nil && i >= 0 && i < len(of) {
+			return of[i], rest, true
+		}
+	}
+	return nil, "", false
+}
+
+// usualTypes are the types of components that need not say theirs, by the type and the key of their parent.
+var usualTypes = map[string]string{
+	"CompositeErrorHandler.error_handlers": "DefaultErrorHandler", "DatetimeBasedCursor.end_datetime": "MinMaxDatetime",
+	"DatetimeBasedCursor.end_time_option": "RequestOption", "DatetimeBasedCursor.start_datetime": "MinMaxDatetime",
+	"DatetimeBasedCursor.start_time_option": "RequestOption", "DeclarativeSource.streams": "DeclarativeStream", "DeclarativeSource.spec": "Spec",
+	"DeclarativeStream.retriever": "SimpleRetriever", "DeclarativeStream.schema_loader": "JsonFileSchemaLoader",
+	"DefaultErrorHandler.response_filters": "HttpResponseFilter", "DefaultPaginator.page_size_option": "RequestOption",
+	"DefaultPaginator.page_token_option": "RequestOption", "HttpRequester.error_handler": "DefaultErrorHandler",
+	"ListPartitionRouter.request_option": "RequestOption", "ParentStreamConfig.request_option": "RequestOption",
+	"ParentStreamConfig.stream": "DeclarativeStream", "RecordSelector.extractor": "DpathExtractor", "RecordSelector.record_filter": "RecordFilter",
+	"SimpleRetriever.paginator": "NoPagination", "SimpleRetriever.record_selector": "RecordSelector", "SimpleRetriever.requester": "HttpRequester",
+	"SubstreamPartitionRouter.parent_stream_configs": "ParentStreamConfig", "AddFields.fields": "AddedFieldDefinition",
+	"CustomPartitionRouter.parent_stream_configs": "ParentStreamConfig",
+}
+
+// propagate passes the parameters of components on to those below them, where they take the place of keys that are
+// missing. What has no type is no component, and keeps its keys.
+func propagate(field string, of map[string]any, inherited map[string]any) map[string]any {
+	out := maps.Clone(of)
+	if _, has := out["type"]; !has {
+		if custom, isText := out["class_name"].(string); isText && custom != "" {
+			out["type"] = "Custom"
+		} else if usual := usualTypes[field]; usual != "" {
+			out["type"] = usual
+		}
+	}
+	kind, isText := out["type"].(string)
+	if _, isSchema := out["$schema"]; isSchema || !isText || field != "" && strings.HasSuffix(field, ".schema") {
+		return out
+	}
+	own, _ := out[parametersKey].(map[string]any)
+	delete(out, parametersKey)
+	current := map[string]any{}
+	maps.Copy(current, inherited)
+	maps.Copy(current, own)
+	for key, value := range current {
+		if !expression.Truthy(out[key]) {
+			out[key] = value
+		}
+	}
+	for key, value := range out {
+		passed := current
+		if _, has := current[key]; has {
+			passed = maps.Clone(current)
+			delete(passed, key)
+		}
+		switch value := value.(type) {
+		case map[string]any:
+			out[key] = propagate(kind+"."+key, value, passed)
+		case []any:
+			items := make([]any, len(value))
+			for i, item := range value {
+				items[i] = item
+				if below, isMap := item.(map[string]any); isMap {
+					items[i] = propagate(kind+"."+key, below, passed)
+				}
+			}
+			out[key] = items
+		}
+	}
+	if len(current) > 0 {
+		out[parametersKey] = current
+	}
+	return out
+}

@@ -1,0 +1,310 @@
+package airbyte
+
+import (
+	"maps"
+	"strings"
+
+	"reprise/internal/program/airbyte/jinja"
+	"reprise/internal/program/node"
+	"reprise/interpreter/expression"
+)
+
+// paging is the policy for further pages.
+type paging struct {
+	when    code
+	url     any // of the next request, nil for the same
+	changes *injection
+	// without are params that only the first request has.
+	without []string
+	kind    string // of the strategy
+	size    any    // of a page, nil where that is not known
+}
+
+// plainKey is a key that needs no quotes in a path.
+var plainKey = plainName
+
+// tokenOf is what the token of the next page is, and the condition under which there is one. The token is nil where
+// there are no pages.
+func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
+	paginator := retriever.of("paginator")
+	switch kind := paginator.kind(); kind {
+	case "", "NoPagination":
+		return nil, nil
+	case "DefaultPaginator":
+	case "Custom":
+		s.gap(atRetry, customName(paginator, "CustomPaginator"), "only the first page is read")
+		return nil, nil
+	default:
+		s.gap(atRetry, kind, "only the first page is read")
+		return nil, nil
+	}
+	strategy := paginator.of("pagination_strategy")
+	t := &token{kind: strategy.kind()}
+	var err error
+	var into trace
+	switch t.kind {
+	case "CursorPagination":
+		err = c.cursorToken(s, t, strategy, &into)
+	case "OffsetIncrement", "PageIncrement":
+		err = c.countedToken(s, t, strategy, &into)
+	case "Custom":
+		s.gap(atRetry, customName(strategy, "CustomPaginationStrategy"), "only the first page is read")
+		return nil, paginator
+	default:
+		s.gap(atRetry, t.kind, "only the first page is read")
+		return nil, paginator
+	}
+	if err != nil {
+		s.gap(atRetry, t.kind, "%v; only the first page is read", err)
+		return nil, paginator
+	}
+	c.read.merge(into)
+	return t, paginator
+}
+
+// token is how a strategy finds its next page.
+type token struct {
+	kind  string
+	value code
+	when  code
+	size  any // of a page
+	first any // that the first request sends, nil for none
+}
+
+// responses is the scope of templates that see a response.
+func (c *converter) responses(s *step) scope {
+	rows := s.rowsCode()
+	last := call("last", rows)
+	last.falsy = rows.falsy
+	size := call("len", rows)
+	size.falsy = true
+	return scope{
+		"response": rooted("response"),
+		"headers": func(keys []any) (code, error) {
+			if len(keys) > 0 {
+				name, isText := keys[0].(string)
+				switch {
+				case !isText:
+					return unsupported("a header whose name is no constant")
+				case strings.EqualFold(name, "link") && len(keys) > 2 && keys[2] == "url":
+					return path("this", append([]any{"meta", "links"}, keys[1])...), nil
+				case strings.EqualFold(name, "link"):
+					return path("this", append([]any{"meta", "links"}, keys[1:]...)...), nil
+				}
+				keys = append([]any{strings.ToLower(name)}, keys[1:]...)
+			}
+			return path("this", append([]any{"meta", "headers"}, keys...)...), nil
+		},
+		"last_record": func(keys []any) (code, error) {
+			of := last
+			for _, key := range keys {
+				of = member(of, key)
+			}
+			return of, nil
+		},
+		"last_records": func(keys []any) (code, error) {
+			if len(keys) > 0 && keys[0] == -1 {
+				of := last
+				for _, key := range keys[1:] {
+					of = member(of, key)
+				}
+				return of, nil
+			}
+			of := rows
+			for _, key := range keys {
+				of = member(of, key)
+			}
+			return of, nil
+		},
+		"last_page_size":  func([]any) (code, error) { return size, nil },
+		"next_page_token": func([]any) (code, error) { return unsupported("next_page_token in a strategy") },
+	}
+}
+
+func (c *converter) cursorToken(s *step, t *token, strategy component, into *trace) error {
+	roots := c.responses(s)
+	text := expression.Text(strategy["cursor_value"])
+	if strings.Contains(text, "next_page_token") { // such as the token before plus 1: a count of pages
+		roots["next_page_token"] = func([]any) (code, error) {
+			c := code{text: "_retry.page - 1", prec: precAdd, calm: true}
+			return c, nil
+		}
+		if !countsPages.MatchString(oneLine(text)) {
+			delete(roots, "next_page_token")
+		}
+	}
+	scope := c.base(s, strategy, into).with(roots)
+	parts, err := scope.parts(text)
+	if err != nil {
+		return err
+	}
+	t.value = join(parts)
+	if countsPages.MatchString(oneLine(text)) {
+		t.value = path("_retry", "page")
+		t.value.falsy = false
+	}
+	t.when = t.value
+	if len(parts) > 1 || t.value.texty && !t.value.path {
+		t.when = constant(true)
+	}
+	t.size = strategy["page_size"]
+	if stop := expression.Text(strategy["stop_condition"]); stop != "" {
+		condition, err := scope.expression(stop)
+		if err != nil {
+			return err
+		}
+		t.when = and(not(condition), t.when)
+	}
+	return nil
+}
+
+func (c *converter) countedToken(s *step, t *token, strategy component, into *trace) error {
+	rows := call("len", s.rowsCode())
+	rows.falsy = true
+	t.size = strategy["page_size"]
+	if t.size == nil {
+		t.when = compare(">", rows, constant(0))
+	} else {
+		value, err := c.base(s, strategy, into).parts(expression.Text(t.size))
+		if err != nil {
+			return err
+		}
+		size := join(value)
+		if text, isText := size.value.(string); isText && number.MatchString(text) {
+			size = constant(typed(text))
+		}
+		if !size.known {
+			size.text, size.prec = "int("+size.text+")", precAtom
+		}
+		t.size = nil
+		if size.known {
+			t.size = size.value
+		} else {
+			t.size = node.Verbatim("{{ " + size.text + " }}")
+		}
+		t.when = compare(">=", rows, size)
+		if t.kind == "OffsetIncrement" {
+			t.value = code{text: "_retry.page * " + size.in(precPipe), prec: precMultiply, calm: true}
+		}
+	}
+	if s.where != nil {
+		c.note("stream %s: the rows of a page are counted before its filter, which Airbyte counts after it: pages do not end because of rows that are left out", s.stream)
+	}
+	first := 0
+	switch {
+	case t.kind == "OffsetIncrement" && t.size == nil:
+		t.value = call("len", path("pages"))
+	case t.kind == "PageIncrement":
+		first, _ = strategy.number("start_from_page")
+		t.value = path("_retry", "page")
+		if first != 0 {
+			t.value = code{text: "_retry.page + " + expression.Text(first), prec: precAdd}
+		}
+	}
+	if inject, _ := strategy["inject_on_first_request"].(bool); inject {
+		t.first = first
+	}
+	return nil
+}
+
+// paginate fills the policy for further pages, and the size and number of the first.
+func (c *converter) paginate(s *step, paginator component, t *token, requester component) {
+	if paginator == nil {
+		return
+	}
+	first := newInjection()
+	if option := paginator.of("page_size_option"); option != nil {
+		size := paginator.of("pagination_strategy")
+		if value := c.translated(s, atRetry, size, "page_size", nil); value != nil {
+			if text, isText := value.(string); isText {
+				value = typed(text)
+			}
+			c.inject(s, atRetry, option, value, first)
+		}
+	}
+	if t == nil {
+		s.add(first)
+		return
+	}
+	p := &paging{when: t.when, changes: newInjection(), kind: t.kind, size: t.size}
+	if s.incremental != nil && s.incremental.feed {
+		p.when = and(p.when, s.incremental.newer(call("last", s.rowsCode())))
+	}
+	if !p.when.falsy {
+		p.when = and(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
+	}
+	value := node.Verbatim("{{ " + t.value.text + " }}")
+	option := paginator.of("page_token_option")
+	switch {
+	case option == nil:
+	case option.kind() == "RequestPath" || option.text("inject_into") == "path":
+		p.url = value
+	default:
+		if t.first != nil {
+			c.inject(s, atRetry, option, t.first, first)
+		}
+		c.inject(s, atRetry, option, value, p.changes)
+	}
+	s.add(first)
+	c.tokenInputs(s, p, requester, t.value)
+	if ignored, _ := s.of.of("retriever")["ignore_stream_slicer_parameters_on_paginated_requests"].(bool); ignored {
+		p.without = s.sliceParams()
+	}
+	for name := range p.changes.form { // forms change by args
+		if s.args == nil {
+			s.args = map[string]any{}
+		}
+		s.args[name] = s.form[name]
+		if s.form == nil {
+			s.form = map[string]any{}
+		}
+		s.form[name] = node.Verbatim("{{ args" + members([]any{name}) + " }}")
+	}
+	s.paging = p
+}
+
+// tokenInputs are the parts of a request that read the token of its page: they are there again for the next one.
+func (c *converter) tokenInputs(s *step, p *paging, requester component, token code) {
+	roots := c.responses(s)
+	roots["next_page_token"] = func(keys []any) (code, error) {
+		if len(keys) == 1 && (keys[0] == "next_page_token" || keys[0] == "next_page_url") {
+			return token, nil
+		}
+		if len(keys) == 0 {
+			return constant(map[string]any{"next_page_token": true}), nil
+		}
+		return unsupported("a member of next_page_token")
+	}
+	for key, into := range map[string]map[string]any{
+		"request_parameters": p.changes.params, "request_headers": p.changes.headers, "request_body_json": p.changes.body, "request_body_data": p.changes.form,
+	} {
+		fields, _ := requester[key].(map[string]any)
+		reading := component{key: map[string]any{}, parametersKey: requester[parametersKey]}
+		for name, value := range fields {
+			if hasToken(value) {
+				reading[key].(map[string]any)[name] = value // as it was made above
+			}
+		}
+		maps.Copy(into, c.mapping(s, reading, key, roots))
+	}
+	if jinja.HasTemplate(requester.text("path")) && hasToken(requester.text("path")) {
+		p.url = c.url(s, requester, roots)
+	}
+}
+
+// sliceParams are the params of partitions and slices of time.
+func (s *step) sliceParams() (names []string) {
+	var options []sliceOption
+	if s.loop != nil {
+		options = append(options, s.loop.options...)
+	}
+	if s.incremental != nil {
+		options = append(options, s.incremental.options...)
+	}
+	for _, one := range options {
+		if name := one.option.text("field_name"); one.option.text("inject_into") == "request_parameter" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,361 @@
+package airbyte
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/internal/program/airbyte/jinja"
+	"reprise/internal/program/node"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// request fills the request of a step, and how it pages.
+func (c *converter) request(s *step, retriever, requester component) {
+	s.method = strings.ToUpper(requester.text("http_method"))
+	if s.method == "GET" {
+		s.method = ""
+	}
+	token, paginator := c.tokenOf(s, retriever)
+	login := c.authenticator(s, requester)
+	requester = login.outOfURL(c, s, requester)
+	s.url = c.url(s, requester, nothing)
+	c.inputs(s, requester, login)
+	c.sliceOptions(s)
+	c.decoder(s, requester, retriever)
+	c.budget(s)
+	c.paginate(s, paginator, token, requester)
+	s.auth = c.connect(s, login)
+}
+
+// nothing is the scope of the first request, which has no token of a page.
+var nothing = scope{"next_page_token": func([]any) (code, error) { return constant(nil), nil }}
+
+// url is the address of the requests. Secrets in its query are left to the connection.
+func (c *converter) url(s *step, requester component, roots scope) any {
+	base, path := requester.text("url_base"), requester.text("path")
+	if whole := requester.text("url"); whole != "" && base == "" {
+		base = whole
+	}
+	var into trace
+	scope := c.base(s, requester, &into).with(roots)
+	parts, err := scope.parts(base)
+	if err != nil {
+		s.gap(atRequest, "url_base", "%s: %v", base, err)
+		parts = []code{constant("https://api.example.com")}
+	}
+	if len(into.secret) > 0 {
+		s.gap(atRequest, "url_base", "it depends on a secret: %s", oneLine(base))
+		parts, into = []code{constant("https://api.example.com")}, trace{}
+	}
+	s.base = ""
+	if text, isText := parts[0].value.(string); isText && len(parts) == 1 {
+		s.base = strings.TrimRight(text, "/")
+	}
+	if path != "" {
+		behind, err := scope.parts(path)
+		if err != nil {
+			s.gap(atRequest, "path", "%s: %v", path, err)
+			behind = nil
+		}
+		parts = append(trimmed(parts, true), append([]code{constant("/")}, trimmed(behind, false)...)...)
+	}
+	c.read.merge(into)
+	return template(flattened(parts))
+}
+
+// trimmed is without a slash at its end, or its beginning.
+func trimmed(parts []code, end bool) []code {
+	parts = slices.Clone(parts)
+	at := 0
+	if end {
+		at = len(parts) - 1
+	}
+	if len(parts) == 0 {
+		return parts
+	}
+	if text, isText := parts[at].value.(string); isText && parts[at].known {
+		if end {
+			parts[at] = constant(strings.TrimRight(text, "/"))
+		} else {
+			parts[at] = constant(strings.TrimLeft(text, "/"))
+		}
+	}
+	return parts
+}
+
+// flattened joins texts that are beside each other.
+func flattened(parts []code) (out []code) {
+	for _, part := range parts {
+		if n := len(out); n > 0 && part.known && out[n-1].known {
+			out[n-1] = constant(expression.Text(out[n-1].value) + expression.Text(part.value))
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// inputs are the params, headers and body of the first request.
+func (c *converter) inputs(s *step, requester component, login *login) {
+	s.params = c.secretsOut(s, requester, "request_parameters", login, login.addQuery)
+	s.headers = c.secretsOut(s, requester, "request_headers", login, login.addHeader)
+	if body := c.mapping(s, requester, "request_body_json", nothing); len(body) > 0 {
+		s.body = typed(body)
+	} else if text := requester.text("request_body_json"); text != "" {
+		s.body = c.translated(s, atRequest, requester, "request_body_json", nothing)
+		s.headers["Content-Type"] = "application/json"
+	}
+	if form := c.mapping(s, requester, "request_body_data", nothing); len(form) > 0 {
+		s.form = form
+	} else if requester.text("request_body_data") != "" {
+		s.body = c.translated(s, atRequest, requester, "request_body_data", nothing)
+	}
+	if requester["request_body"] != nil {
+		s.gap(atRequest, "request_body", "of type %s", requester.of("request_body").kind())
+	}
+	if s.body != nil && s.method == "" {
+		s.method = "GET"
+	}
+}
+
+// mapping is a map of a request, in which nil and empty values are left out, as the CDK does.
+func (c *converter) mapping(s *step, of component, key string, roots scope) map[string]any {
+	out := map[string]any{}
+	fields, isMap := of[key].(map[string]any)
+	if !isMap {
+		if of[key] != nil && of[key] != "" && key != "request_body_json" && key != "request_body_data" {
+			s.gap(atRequest, key, "%v is no map", of[key])
+		}
+		return out
+	}
+	for _, name := range playbook.SortedKeys(fields) {
+		var into trace
+		scope := c.base(s, of, &into).with(roots)
+		translated, err := scope.value(fields[name])
+		named, nameErr := scope.value(name)
+		if err != nil || nameErr != nil {
+			s.gap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))
+			continue
+		}
+		if text, isText := named.(string); isText && translated != nil && translated != "" {
+			c.read.merge(into)
+			out[text] = translated
+		}
+	}
+	return out
+}
+
+func cmpErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// secretsOut is a map of a request without what holds secrets, which the connection sends.
+func (c *converter) secretsOut(s *step, of component, key string, login *login, send func(name, form string)) map[string]any {
+	fields, isMap := of[key].(map[string]any)
+	if !isMap {
+		return c.mapping(s, of, key, nothing)
+	}
+	rest := component{key: map[string]any{}, parametersKey: of[parametersKey]}
+	for _, name := range playbook.SortedKeys(fields) {
+		text, _ := fields[name].(string)
+		if form, secret := c.form(s, of, text); secret {
+			send(name, form)
+			continue
+		}
+		rest[key].(map[string]any)[name] = fields[name] // as it was made above
+	}
+	return c.mapping(s, rest, key, nothing)
+}
+
+// number is what Python takes for a number.
+var number = regexp.MustCompile(`^-?\d{1,15}(\.\d+)?$`)
+
+// typed is a body in which texts that Python evaluates to something else are that, as the CDK sends them.
+func typed(of any) any {
+	switch of := of.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, value := range of {
+			out[key] = typed(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(of))
+		for i, value := range of {
+			out[i] = typed(value)
+		}
+		return out
+	case string:
+		switch {
+		case of == "True" || of == "False":
+			return of == "True"
+		case number.MatchString(of) && (of == "0" || !strings.HasPrefix(strings.TrimPrefix(of, "-"), "0")):
+			if n, err := strconv.Atoi(of); err == nil {
+				return n
+			}
+		}
+	}
+	return of
+}
+
+// inject puts a value where a request option says, in the first request or, into other maps, in those that follow.
+func (c *converter) inject(s *step, at string, option component, value any, into *injection) {
+	name := c.translated(s, at, option, "field_name", nil)
+	text, isText := name.(string)
+	if !isText {
+		if path, isList := option["field_path"].([]any); isList && len(path) > 0 {
+			nested := value
+			for i := len(path) - 1; i > 0; i-- {
+				nested = map[string]any{expression.Text(path[i]): nested}
+			}
+			text, value = expression.Text(path[0]), nested
+		} else {
+			s.gap(at, "RequestOption", "without a constant field_name")
+			return
+		}
+	}
+	switch option.text("inject_into") {
+	case "request_parameter":
+		into.params[text] = value
+	case "header":
+		into.headers[text] = value
+	case "body_json":
+		into.body[text] = value
+	case "body_data":
+		into.form[text] = value
+	default:
+		s.gap(at, "RequestOption", "inject_into %s", option.text("inject_into"))
+	}
+}
+
+// injection is what options add to a request.
+type injection struct{ params, headers, body, form map[string]any }
+
+func newInjection() *injection {
+	return &injection{params: map[string]any{}, headers: map[string]any{}, body: map[string]any{}, form: map[string]any{}}
+}
+
+// add lays an injection over the first request.
+func (s *step) add(of *injection) {
+	maps.Copy(s.params, of.params)
+	maps.Copy(s.headers, of.headers)
+	if len(of.form) > 0 {
+		if s.form == nil {
+			s.form = map[string]any{}
+		}
+		maps.Copy(s.form, of.form)
+	}
+	if len(of.body) > 0 {
+		body, isMap := s.body.(map[string]any)
+		if !isMap {
+			body = map[string]any{}
+		}
+		maps.Copy(body, of.body)
+		s.body = body
+	}
+}
+
+// sliceOptions are what partitions and slices of time add to each request.
+func (c *converter) sliceOptions(s *step) {
+	all := newInjection()
+	if s.loop != nil {
+		for _, one := range s.loop.options {
+			c.inject(s, atLoop, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
+		}
+	}
+	if s.incremental != nil {
+		for _, one := range s.incremental.options {
+			c.inject(s, atIncremental, one.option, node.Verbatim("{{ "+one.value.text+" }}"), all)
+		}
+	}
+	s.add(all)
+}
+
+// decoder says how responses are read.
+func (c *converter) decoder(s *step, requester, retriever component) {
+	decoder := retriever.of("decoder")
+	if decoder == nil {
+		decoder = retriever.of("record_selector").of("extractor").of("decoder")
+	}
+	if decoder == nil {
+		decoder = requester.of("decoder")
+	}
+	switch kind := decoder.kind(); kind {
+	case "", "JsonDecoder":
+	case "JsonlDecoder":
+		s.format = "jsonl"
+	case "CsvDecoder":
+		s.format = "csv"
+	case "XmlDecoder":
+		s.format = "xml"
+	case "Custom":
+		s.gap(atRequest, customName(decoder, "CustomDecoder"), "")
+	default:
+		s.gap(atRequest, kind, "")
+	}
+}
+
+// budget is how often the API may be called.
+func (c *converter) budget(s *step) {
+	for _, policy := range c.manifest.of("api_budget").components("policies") {
+		switch policy.kind() {
+		case "FixedWindowCallRatePolicy":
+			c.limit(s, policy["call_limit"], policy["period"])
+		case "MovingWindowCallRatePolicy":
+			for _, rate := range policy.components("rates") {
+				c.limit(s, rate["limit"], rate["interval"])
+			}
+		case "UnlimitedCallRatePolicy":
+		default:
+			s.gap(atRequest, policy.kind(), "")
+		}
+		if len(policy.components("matchers")) > 0 {
+			c.note("the limit of %s is for some requests alone: here it is for all of their host", policy.kind())
+		}
+	}
+}
+
+// limit keeps the limit with the fewest requests for their time.
+func (c *converter) limit(s *step, requests, period any) {
+	n, isNumber := requests.(int)
+	amount, err := amountOf(expression.Text(period))
+	if !isNumber || err != nil || amount == "" {
+		s.gap(atRequest, "HTTPAPIBudget", "a limit of %v in %v", requests, period)
+		return
+	}
+	if s.rateLimit != nil && s.rateLimit.value != n {
+		s.gap(atRequest, "HTTPAPIBudget", "a second limit of %v in %v", requests, period)
+		return
+	}
+	if days, found := strings.CutSuffix(amount, "d"); found {
+		if n, err := strconv.Atoi(days); err == nil {
+			amount = strconv.Itoa(n*24) + "h"
+		}
+	}
+	s.rateLimit = &pair{name: amount, value: n}
+}
+
+// hasToken reports whether a value of a request reads the token of a page.
+func hasToken(of any) bool {
+	switch of := of.(type) {
+	case string:
+		return jinja.HasTemplate(of) && strings.Contains(of, "next_page_token")
+	case map[string]any:
+		for _, value := range of {
+			if hasToken(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(of, hasToken)
+	}
+	return false
+}

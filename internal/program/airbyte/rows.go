@@ -1,0 +1,190 @@
+package airbyte
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reprise/internal/program/node"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// transformations fill what is added to rows and removed from them.
+func (c *converter) transformations(s *step) {
+	for _, one := range s.of.components("transformations") {
+		switch kind := one.kind(); kind {
+		case "AddFields":
+			for _, field := range one.components("fields") {
+				c.addField(s, one, field)
+			}
+		case "RemoveFields":
+			c.removeFields(s, one)
+		case "KeysToSnakeCase":
+			s.shape = "map(%s, fromPairs(map(toPairs(#), [snake_case(#[0]), #[1]])))"
+		case "KeysToLower":
+			s.shape = "map(%s, fromPairs(map(toPairs(#), [lower(#[0]), #[1]])))"
+		case "FlattenFields":
+			s.shape = "map(%s, flatten_fields(#, '.'))"
+		case "Custom":
+			s.gap(atSink, customName(one, "CustomTransformation"), "")
+		default:
+			s.gap(atSink, kind, "")
+		}
+	}
+}
+
+// record is the scope of templates that see a row.
+func record(root string) scope { return scope{"record": rooted(root)} }
+
+func (c *converter) addField(s *step, of, field component) {
+	var into trace
+	base := c.base(s, of, &into)
+	path, _ := field["path"].([]any)
+	var keys []string
+	for _, one := range path {
+		value, err := base.value(one)
+		if err != nil {
+			s.gap(atSink, "AddFields", "%v", err)
+			return
+		}
+		keys = append(keys, expression.Text(value))
+	}
+	if len(keys) == 0 {
+		s.gap(atSink, "AddFields", "without a path")
+		return
+	}
+	text := expression.Text(field["value"])
+	parts, err := c.base(s, field, &into).with(record("row")).parts(text)
+	if err != nil {
+		s.gap(atSink, "AddFields", "%s: %s: %v", strings.Join(keys, "."), oneLine(text), err)
+		return
+	}
+	if len(into.secret) > 0 {
+		s.gap(atSink, "AddFields", "%s would write a secret to a table", strings.Join(keys, "."))
+		return
+	}
+	c.read.merge(into)
+	if len(keys) == 1 {
+		s.added[keys[0]] = added{text: text, scope: func(into *trace) scope { return c.base(s, field, into) }}
+	}
+	s.setField(keys, join(parts), template(parts))
+}
+
+// setField sets a field of the rows, also one within another.
+func (s *step) setField(keys []string, value code, whole any) {
+	if len(keys) > 1 {
+		inner := value.text
+		for i := len(keys) - 1; i > 0; i-- {
+			at := "row"
+			for _, key := range keys[:i] {
+				at += members([]any{key})
+			}
+			inner = "merge(" + at + ", {" + quote(keys[i]) + ": " + inner + "})"
+		}
+		whole = node.Verbatim("{{ " + inner + " }}")
+	}
+	for i := range s.fields {
+		if s.fields[i].name == keys[0] {
+			s.fields[i].value = whole
+			return
+		}
+	}
+	s.fields = append(s.fields, pair{keys[0], whole})
+}
+
+func (c *converter) removeFields(s *step, of component) {
+	if of.text("condition") != "" {
+		s.gap(atSink, "RemoveFields", "with the condition %s", oneLine(of.text("condition")))
+		return
+	}
+	pointers, _ := of["field_pointers"].([]any)
+	for _, pointer := range pointers {
+		keys, isList := pointer.([]any)
+		if !isList {
+			s.gap(atSink, "RemoveFields", "%v", pointer)
+			continue
+		}
+		texts := make([]string, len(keys))
+		for i, key := range keys {
+			texts[i] = expression.Text(key)
+		}
+		switch {
+		case len(texts) == 1 && !strings.Contains(texts[0], "*"):
+			s.exclude = append(s.exclude, texts[0])
+		case len(texts) > 1 && !slices.ContainsFunc(texts, func(key string) bool { return strings.Contains(key, "*") }):
+			at := "row"
+			for _, key := range texts[:len(texts)-1] {
+				at += members([]any{key})
+			}
+			without := "omit(" + at + ", [" + quote(texts[len(texts)-1]) + "])"
+			s.setField(texts[:len(texts)-1], code{text: without, prec: precAtom}, node.Verbatim("{{ "+without+" }}"))
+		default:
+			s.gap(atSink, "RemoveFields", "%s", strings.Join(texts, "."))
+		}
+	}
+}
+
+// schema fills the types of columns that rows do not show: times and days.
+func (c *converter) schema(s *step) {
+	schema := c.schemaDocument(s)
+	for _, name := range playbook.SortedKeys(schema.of("properties")) {
+		property := schema.of("properties").of(name)
+		kinds := kindsOf(property)
+		if !slices.Contains(kinds, "string") || slices.Contains(s.exclude, name) || len(kinds) > 1 {
+			continue
+		}
+		switch property.text("format") {
+		case "date-time":
+			s.columns = append(s.columns, pair{name, "timestamptz"})
+		case "date":
+			s.columns = append(s.columns, pair{name, "date"})
+		}
+	}
+}
+
+// kindsOf are the types that a property may have, without null.
+func kindsOf(property component) (kinds []string) {
+	list, isList := property["type"].([]any)
+	if !isList {
+		list = []any{property["type"]}
+	}
+	for _, one := range list {
+		if text, isText := one.(string); isText && text != "null" {
+			kinds = append(kinds, text)
+		}
+	}
+	return kinds
+}
+
+// schemaDocument is the JSON Schema of a stream, nil where there is none at hand.
+func (c *converter) schemaDocument(s *step) component {
+	loader := s.of.of("schema_loader")
+	switch kind := loader.kind(); kind {
+	case "InlineSchemaLoader":
+		return loader.of("schema")
+	case "", "JsonFileSchemaLoader":
+		if c.Read == nil {
+			return nil
+		}
+		path, _ := c.translated(s, atSink, loader, "file_path", nil).(string)
+		if path == "" {
+			path = "schemas/" + s.stream + ".json"
+		}
+		for _, place := range []string{path, filepath.Join("schemas", filepath.Base(path))} {
+			data, err := c.Read(place)
+			if err != nil {
+				continue
+			}
+			var schema map[string]any
+			if json.Unmarshal(data, &schema) == nil {
+				return schema
+			}
+		}
+	case "DynamicSchemaLoader":
+	default:
+		s.gap(atSink, customName(loader, kind), "the types of columns follow from the rows")
+	}
+	return nil
+}

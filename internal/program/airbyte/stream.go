@@ -1,0 +1,343 @@
+package airbyte
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"reprise/internal/program/airbyte/jinja"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/expression"
+)
+
+// The places of a step at which gaps are noted.
+const (
+	atRequest     = "url"
+	atLoop        = "loop"
+	atIncremental = "incremental"
+	atRows        = "rows"
+	atRetry       = "retry"
+	atSink        = "sink"
+)
+
+// step is a step that reads one stream.
+type step struct {
+	stream string // its name in the manifest
+	name   string
+	table  string
+	of     component
+	// full is the read of a parent from its start, which keeps no state.
+	full bool
+	// written says that its rows go to a table, read that other steps need them.
+	written, read bool
+
+	base            string // of the address, where it is constant
+	auth            string
+	method          string
+	url             any
+	params, headers map[string]any
+	body            any
+	form, args      map[string]any
+	format          string
+	rateLimit       *pair
+	loop            *loop
+	incremental     *incremental
+	path            []string // to the rows, of the response
+	hasRows         bool
+	where           *code
+	failures        []policy
+	paging          *paging
+	fields          []pair
+	exclude         []string
+	shape           string // expression over the rows, "" for none
+	key             []string
+	columns         []pair
+	gaps            map[string][]Gap
+	added           map[string]added
+	use             string // the list of policies that it shares, "" for one of its own
+}
+
+// added is a field that a transformation adds, which steps below may need.
+type added struct {
+	text  string
+	scope func(into *trace) scope
+}
+
+// pair is a name with its value.
+type pair struct {
+	name  string
+	value any
+}
+
+// gap notes that something has no counterpart.
+func (s *step) gap(at, component, format string, args ...any) {
+	one := Gap{Stream: s.stream, Component: component, Reason: fmt.Sprintf(format, args...)}
+	for _, known := range s.gaps[at] {
+		if known == one {
+			return
+		}
+	}
+	s.gaps[at] = append(s.gaps[at], one)
+}
+
+// stream is the step that reads a stream; full for one that is read from its start for those below it.
+func (c *converter) stream(of component, full bool) *step {
+	name := streamName(of)
+	id := name
+	if full {
+		id += "\x00full"
+	}
+	for n := 0; ; n++ { // streams of one name that differ are others
+		known := c.steps[fmt.Sprint(id, n)]
+		if known == nil {
+			id = fmt.Sprint(id, n)
+			break
+		}
+		if sameStream(known.of, of) {
+			return known
+		}
+	}
+	table := scaffold.NameOf(name, "rows")
+	s := &step{stream: name, of: of, full: full, table: table, gaps: map[string][]Gap{}, added: map[string]added{}, params: map[string]any{}, headers: map[string]any{}}
+	if full {
+		s.name = c.free("all_"+table, table+"_all")
+	} else {
+		s.name = c.free(table, "read_"+table, table+"_rows")
+	}
+	c.steps[id] = s
+	c.convert(s)
+	c.list = append(c.list, s)
+	return s
+}
+
+// sameStream reports whether two streams read the same: what only those below them have was passed on to one of them.
+func sameStream(a, b component) bool {
+	return reflect.DeepEqual(requestOf(a), requestOf(b))
+}
+
+func requestOf(stream component) []any {
+	requester := stream.of("retriever").of("requester")
+	return []any{requester["url_base"], requester["path"], requester["http_method"], requester["request_body_json"]}
+}
+
+// convert fills a step.
+func (c *converter) convert(s *step) {
+	retriever := s.of.of("retriever")
+	if kind := s.of.kind(); kind != "DeclarativeStream" {
+		s.gap(atRequest, kind, "only streams of type DeclarativeStream are read")
+	}
+	switch kind := retriever.kind(); kind {
+	case "SimpleRetriever":
+	case "Custom":
+		s.gap(atRequest, customName(retriever, "CustomRetriever"), "")
+	default:
+		s.gap(atRequest, kind, "only a SimpleRetriever is read")
+	}
+	c.partitions(s, retriever)
+	if cursor := s.of.of("incremental_sync"); cursor != nil {
+		c.cursor(s, cursor)
+	}
+	requester := retriever.of("requester")
+	if requester.kind() == "Custom" {
+		s.gap(atRequest, customName(requester, "CustomRequester"), "")
+	}
+	c.selector(s, retriever.of("record_selector"))
+	c.request(s, retriever, requester)
+	c.errors(s, requester)
+	c.transformations(s)
+	c.schema(s)
+	s.key = c.keyOf(s)
+}
+
+// customName is a custom component with its class.
+func customName(of component, kind string) string {
+	class := of.text("class_name")
+	if class == "" {
+		return kind
+	}
+	return kind + " (" + class[strings.LastIndex(class, ".")+1:] + ")"
+}
+
+// keyOf are the columns of the primary key.
+func (c *converter) keyOf(s *step) (key []string) {
+	parts, isList := s.of["primary_key"].([]any)
+	if !isList {
+		parts = []any{s.of["primary_key"]}
+	}
+	scope := c.base(s, s.of, &trace{})
+	for _, part := range parts {
+		if nested, isNested := part.([]any); isNested && len(nested) == 1 {
+			part = nested[0]
+		}
+		text, isText := part.(string)
+		if value, err := scope.value(text); err == nil && isText {
+			text = expression.Text(value)
+		}
+		switch {
+		case part == nil || text == "" && isText:
+		case !isText || jinja.HasTemplate(text):
+			s.gap(atSink, "primary_key", "%v is no column", part)
+			return nil
+		default:
+			key = append(key, text)
+		}
+	}
+	return key
+}
+
+// base is the scope of every template of a step.
+func (c *converter) base(s *step, of component, into *trace) scope {
+	parameters := of.parameters()
+	out := scope{
+		"config": c.config(into, false), optionalConfig: c.config(into, true),
+		"parameters": func(keys []any) (code, error) {
+			return resolved(c, s, of, parameters, keys, into)
+		},
+		"options": func(keys []any) (code, error) {
+			return resolved(c, s, of, parameters, keys, into)
+		},
+	}
+	out["stream_state"] = func([]any) (code, error) { return constant(nil), nil }
+	if s.loop != nil {
+		for _, name := range []string{"stream_partition", "stream_slice"} {
+			out[name] = s.loop.field
+		}
+	}
+	if s.incremental != nil {
+		s.incremental.addTo(out, s)
+	}
+	return out
+}
+
+// resolved is a value of the parameters, in which templates are followed.
+func resolved(c *converter, s *step, of component, parameters map[string]any, keys []any, into *trace) (code, error) {
+	value := any(parameters)
+	for _, key := range keys {
+		name, isText := key.(string)
+		if !isText {
+			return unsupported("a parameter whose name is no constant")
+		}
+		value = expression.Member(value, name)
+	}
+	text, isText := value.(string)
+	if !isText || !jinja.HasTemplate(text) {
+		return constant(value), nil
+	}
+	without := component{}
+	for key, one := range of {
+		without[key] = one
+	}
+	delete(without, parametersKey)
+	return c.base(s, without, into).expression(text)
+}
+
+// translated is a value of a component in the scope of a step; what it reads of the configuration is noted.
+func (c *converter) translated(s *step, at string, of component, key string, roots scope) any {
+	var into trace
+	value, err := c.base(s, of, &into).with(roots).value(of[key])
+	if err != nil {
+		s.gap(at, key, "%v", fmt.Errorf("%v: %w", of[key], err))
+		return nil
+	}
+	c.read.merge(into)
+	return value
+}
+
+// selector says where the rows of a response are.
+func (c *converter) selector(s *step, selector component) {
+	extractor := selector.of("extractor")
+	switch kind := extractor.kind(); kind {
+	case "DpathExtractor", "":
+	case "Custom":
+		s.gap(atRows, customName(extractor, "CustomRecordExtractor"), "these are the rows of its field_path, or whole responses")
+	default:
+		s.gap(atRows, kind, "these are whole responses")
+	}
+	keys, isList := extractor["field_path"].([]any)
+	if !isList && extractor["field_path"] != nil {
+		keys = []any{extractor["field_path"]}
+	}
+	for _, key := range keys {
+		var into trace
+		parts, err := c.base(s, extractor, &into).parts(expression.Text(key))
+		if err == nil && !join(parts).known {
+			err = fmt.Errorf("%v is no constant", key)
+		}
+		if err != nil {
+			s.gap(atRows, "DpathExtractor", "%v", err)
+			s.path = nil
+			return
+		}
+		if text := expression.Text(join(parts).value); text != "" {
+			s.path = append(s.path, text)
+		}
+	}
+	s.hasRows = len(s.path) > 0
+	filter := selector.of("record_filter")
+	if filter == nil {
+		return
+	}
+	if filter.kind() == "Custom" {
+		s.gap(atRows, customName(filter, "CustomRecordFilter"), "")
+		return
+	}
+	if filter.text("condition") == "" {
+		return
+	}
+	var into trace
+	condition, err := c.base(s, filter, &into).with(scope{"record": rooted("row")}).expression(filter.text("condition"))
+	if err != nil {
+		s.gap(atRows, "RecordFilter", "%s: %v", oneLine(filter.text("condition")), err)
+		return
+	}
+	c.read.merge(into)
+	if condition.known && expression.Truthy(condition.value) {
+		return
+	}
+	s.where = &condition
+}
+
+// rooted resolves the keys behind a name.
+func rooted(name string) func(keys []any) (code, error) {
+	return func(keys []any) (code, error) { return path(name, keys...), nil }
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// rowsPath is the path to the rows as `rows` has it, "" for whole responses.
+func (s *step) rowsPath() string {
+	var b strings.Builder
+	for i, key := range s.path {
+		switch {
+		case key == "*":
+			b.WriteString("[*]")
+		case !plainKey.MatchString(key):
+			if strings.Contains(key, `"`) {
+				b.WriteString("['" + key + "']")
+			} else {
+				b.WriteString(`["` + key + `"]`)
+			}
+		case i == 0:
+			b.WriteString(key)
+		default:
+			b.WriteString("." + key)
+		}
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+// rowsCode are the rows of the response at hand.
+func (s *step) rowsCode() code {
+	for _, key := range s.path {
+		if key == "*" {
+			c := call("pluck", path("response"), constant(strings.Join(s.path, ".")))
+			c.falsy = true
+			return c
+		}
+	}
+	keys := make([]any, len(s.path))
+	for i, key := range s.path {
+		keys[i] = key
+	}
+	return path("response", keys...)
+}

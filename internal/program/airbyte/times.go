@@ -1,0 +1,52 @@
+package airbyte
+
+import (
+	"regexp"
+	"strings"
+)
+
+// isoDuration is a duration of ISO 8601 such as P30D or PT1H.
+var isoDuration = regexp.MustCompile(`^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$`)
+
+// amountOf is a duration of ISO 8601 as an amount of add_time.
+func amountOf(iso string) (string, error) {
+	found := isoDuration.FindStringSubmatch(strings.TrimSpace(iso))
+	if found == nil || iso == "P" || strings.HasSuffix(iso, "T") {
+		_, err := unsupported("the duration %s", iso)
+		return "", err
+	}
+	var b strings.Builder
+	for i, unit := range []string{"y", "mo", "w", "d", "h", "m"} {
+		if n := found[i+1]; n != "" && strings.Trim(n, "0") != "" {
+			b.WriteString(strings.TrimLeft(n, "0") + unit)
+		}
+	}
+	if seconds := strings.TrimLeft(found[7], "0"); seconds != "" || found[8] != "" {
+		if fraction := strings.TrimRight(found[8], "0"); fraction != "" { // such as PT0.001S
+			if seconds == "" {
+				seconds = "0"
+			}
+			seconds += "." + fraction
+		}
+		if seconds != "" {
+			b.WriteString(seconds + "s")
+		}
+	}
+	return b.String(), nil
+}
+
+// plainFormat is a form of times in which zeros are those of a fraction.
+func plainFormat(format string) string { return strings.ReplaceAll(format, ".000Z", ".%_msZ") }
+
+// isUsual reports whether a form of times is one that date can read, whatever it looks like in detail.
+func isUsual(format string) bool {
+	return strings.HasPrefix(format, "%Y-%m-%d") || format == "%s" || format == "%F" || format == ""
+}
+
+// isExact reports whether a form says all of a time: what is written in it is the same each time.
+func isExact(format string) bool {
+	return !strings.Contains(format, "%f") && !strings.Contains(format, "%z") && !strings.Contains(format, "%_ms")
+}
+
+// countsPages is a cursor that counts pages.
+var countsPages = regexp.MustCompile(`^\{\{ ?\(?next_page_token\['next_page_token'\] or 0\)? \+ 1 ?\}\}$`)

@@ -1,0 +1,196 @@
+package author
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/airbyte"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/playbook"
+	"reprise/starter/cli"
+)
+
+// airbyteDocument is what new prints as JSON of a manifest.
+type airbyteDocument struct {
+	Playbooks    []airbytePlaybook     `json:"playbooks"`
+	Connections  []scaffold.Connection `json:"connections"`
+	Secrets      []string              `json:"secrets"` // files that playbooks read
+	NotConverted []airbyte.Gap         `json:"not_converted"`
+	Notes        []string              `json:"notes"`
+}
+
+// airbytePlaybook is a playbook that was made of a manifest.
+type airbytePlaybook struct {
+	Name     string   `json:"name"`
+	Playbook string   `json:"playbook"`
+	Test     string   `json:"test,omitempty"`
+	Streams  []string `json:"streams"`
+}
+
+// writeAirbyte converts a manifest. With strict, a part that was not converted is a failure, once all is written.
+func writeAirbyte(a *cli.App, o *newOptions) error {
+	if o.each != "" || o.style != "" || o.operation != "" || o.probe {
+		return cli.UsageError("--each, --style, --operation and --probe are not for --airbyte")
+	}
+	if o.perStream && o.file != "" {
+		return cli.UsageError("--per-stream names its files; leave FILE out")
+	}
+	data, err := readDocument(o.airbyte)
+	if err != nil {
+		return cli.UsageError("--airbyte: %w", err)
+	}
+	results, err := convertAirbyte(o, data)
+	if err != nil {
+		return cli.UsageError("--airbyte: %w", err)
+	}
+	doc, files := describeAirbyte(o, results)
+	if err := writeNew(files, o.force); err != nil {
+		return err
+	}
+	if err := a.Show(o.output, doc, doc.text(terminal.PaperOf(a.Out).Width)); err != nil {
+		return err
+	}
+	if o.strict && len(doc.NotConverted) > 0 {
+		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	}
+	return nil
+}
+
+// convertAirbyte makes one playbook of the manifest, or one for each stream.
+func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
+	options := airbyte.Options{Name: connectorOf(o.airbyte), Streams: o.streams, Sink: o.sink, Read: besides(o.airbyte)}
+	if o.file != "" {
+		options.File = filepath.Base(o.file)
+		options.Name = strings.TrimSuffix(options.File, ".yaml")
+	}
+	if !o.perStream {
+		result, err := airbyte.Convert(data, options)
+		return []*airbyte.Result{result}, err
+	}
+	streams := o.streams
+	if len(streams) == 0 {
+		var err error
+		if streams, err = airbyte.Names(data); err != nil {
+			return nil, err
+		}
+	}
+	var results []*airbyte.Result
+	for _, stream := range streams {
+		one := options
+		one.Connector, one.Name, one.Streams = options.Name, options.Name+"_"+stream, []string{stream}
+		result, err := airbyte.Convert(data, one)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// connectorOf is the name of the connector of a manifest: that of its folder, where the file is called manifest.
+func connectorOf(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if full, err := filepath.Abs(path); err == nil && name == "manifest" {
+		name = filepath.Base(filepath.Dir(full))
+		if strings.HasPrefix(name, "source_") { // the folder of its module, in that of the connector
+			name = strings.ReplaceAll(name, "_", "-")
+		}
+	}
+	return strings.TrimPrefix(name, "source-")
+}
+
+// besides reads files below the folder of a manifest.
+func besides(manifest string) func(string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		root, err := os.OpenRoot(filepath.Dir(manifest))
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		file, err := root.Open(filepath.Clean(path))
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		return cli.ReadBounded(file)
+	}
+}
+
+// describeAirbyte is what was made, and the files to write.
+func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument, []newFile) {
+	doc := airbyteDocument{Connections: []scaffold.Connection{}, Secrets: []string{}, NotConverted: []airbyte.Gap{}, Notes: []string{}}
+	var files []newFile
+	for _, result := range results {
+		one := airbytePlaybook{Name: result.Name, Playbook: scaffold.FileOf(result.Name), Streams: result.Streams}
+		if o.file != "" {
+			one.Playbook = o.file
+		}
+		files = append(files, newFile{one.Playbook, result.Playbook})
+		if result.Test != nil {
+			one.Test = strings.TrimSuffix(one.Playbook, ".yaml") + playbook.TestSuffix
+			files = append(files, newFile{one.Test, result.Test})
+		}
+		doc.Playbooks = append(doc.Playbooks, one)
+		doc.Connections = addNew(doc.Connections, result.Connections...)
+		if result.Secrets != "" {
+			doc.Secrets = addNew(doc.Secrets, result.Secrets)
+		}
+		doc.NotConverted = addNew(doc.NotConverted, result.Gaps...)
+		doc.Notes = addNew(doc.Notes, result.Notes...)
+	}
+	return doc, files
+}
+
+// addNew appends what a list does not have.
+func addNew[T comparable](list []T, more ...T) []T {
+	known := map[T]bool{}
+	for _, one := range list {
+		known[one] = true
+	}
+	for _, one := range more {
+		if !known[one] {
+			list, known[one] = append(list, one), true
+		}
+	}
+	return list
+}
+
+// text says what was written, what was not converted, and what to do next.
+func (d airbyteDocument) text(width int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) {
+		terminal.WriteWrapped(&b, terminal.OneLine(fmt.Sprintf(format, args...)), width)
+	}
+	for _, one := range d.Playbooks {
+		wrote := one.Playbook
+		if one.Test != "" {
+			wrote += " and " + one.Test
+		}
+		line("wrote %s (%s)", wrote, terminal.Count(len(one.Streams), "stream"))
+	}
+	for _, gap := range d.NotConverted {
+		line("not converted: stream %s: %s", gap.Stream, gap)
+	}
+	for _, note := range d.Notes {
+		line("note: %s", note)
+	}
+	for _, one := range d.Connections {
+		line("set the connection %s:", one.Name)
+		_, _ = fmt.Fprintf(&b, "  export %s=%s\n", one.Variable, terminal.ShellWord(one.Form))
+	}
+	for _, file := range d.Secrets {
+		line("write the secrets to %s in the worker's directory; the playbook says which", file)
+	}
+	line("next:")
+	first := d.Playbooks[0]
+	_, _ = fmt.Fprintf(&b, "  starter validate %s\n", terminal.ShellWord(first.Playbook))
+	if first.Test != "" {
+		_, _ = fmt.Fprintf(&b, "  starter test %s\n", terminal.ShellWord(first.Test))
+	}
+	_, _ = fmt.Fprintf(&b, "  starter run %s\n", terminal.ShellWord(first.Playbook))
+	return b.String()
+}
