@@ -22,7 +22,8 @@ const (
 // packings are those that have first bytes.
 var packings = []string{packedGzip, packedZstd, packedZip}
 
-// magics are what packed bytes begin with, and no text in UTF-8.
+// magics are the first bytes by which a packed format is recognised. No text in UTF-8 begins
+// with them.
 var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f\xfd", packedZip: "PK\x03\x04"}
 
 // maxWindow bounds the memory that unpacking zstd takes: what every decoder has to

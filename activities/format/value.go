@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// LineError says in which line something is wrong.
+// LineError is an error about one line of the text.
 type LineError struct {
 	Line int // from 1
 	Err  error

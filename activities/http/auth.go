@@ -87,7 +87,8 @@ func pairs(all []connection.NameValue) map[string]string {
 	return byName
 }
 
-// keptConnections are what connections keep from one attempt to the next, by their names. It is safe for concurrent use.
+// keptConnections caches what a connection keeps between attempts, such as its tokens, by the
+// connection's name. It is safe for concurrent use.
 type keptConnections struct {
 	mu     sync.Mutex
 	byName map[string]*keptConnection

@@ -76,7 +76,8 @@ func (t *trees) admit(ctx context.Context, start interpreter.RunStart) (interpre
 	return admitted, err
 }
 
-// mayStart reports whether a run may start now that needs no admission any more.
+// mayStart answers for a run that has been admitted already: whether its tree is closed, and
+// whether a person holds its attempt.
 func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.AdmissionAnswer, err error) {
 	if admitted.Closed = t.isClosed(ctx, start.Admission); admitted.Closed {
 		return admitted, nil

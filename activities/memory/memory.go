@@ -181,7 +181,7 @@ func (l *loan) acquire(ctx context.Context, s stage, bytes int64) error {
 	return nil
 }
 
-// WaitError is the end of an attempt that waited for memory.
+// WaitError is the error of an attempt that ended while it waited for memory.
 type WaitError struct{ cause error }
 
 func (e *WaitError) Error() string {

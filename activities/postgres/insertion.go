@@ -134,8 +134,8 @@ func (i *insertion) order(position string) string {
 	return " ORDER BY " + strings.Join(terms, ", ")
 }
 
-// isNumbered reports whether it matters in which order rows of one key came: the first of them stays, as rows that are to be updated
-// have different keys.
+// isNumbered reports whether rows need their positions in the statement: if several have the
+// same key, the first one is inserted. Rows to be updated have distinct keys already.
 func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.Updates() }
 
 // ofParameters is the statement that inserts rows which are its parameters, and what makes these of them. Where all columns

@@ -280,7 +280,8 @@ func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01") // undefined_table
 }
 
-// meetsKnown reports whether a row is known that was taken to be new.
+// meetsKnown reports whether a statement failed because the state knows one of its rows, which
+// was expected to be new.
 func meetsKnown(err error) bool {
 	var pg *pgconn.PgError
 	return isSQLState(err, "23505") && errors.As(err, &pg) && pg.TableName == sqltool.SeenTable // unique_violation

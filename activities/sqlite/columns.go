@@ -13,9 +13,10 @@ import (
 // write to a table for each of its iterations.
 const mostKnownTables = 100
 
-// knownColumns are the columns of tables of a file, as transactions that changed nothing before have
-// read them. To read them takes as long as to write some rows. They are good for one version of the
-// file's schema, which every change of it raises, whoever makes it.
+// knownColumns caches the columns of a file's tables, since reading them takes as long as
+// writing some rows. Only transactions that changed nothing fill it. SQLite raises the schema
+// version with every change of the schema, by whichever program, and another version empties
+// the cache.
 type knownColumns struct {
 	mu      sync.Mutex
 	version int64

@@ -52,7 +52,7 @@ func BytesText(text string) string {
 	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
 }
 
-// read gives a value of the column as it is written.
+// read returns a value of the column in the form in which rows write it.
 func (c BytesColumn) read(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -369,8 +369,8 @@ const (
 		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
 )
 
-// NoBlock is the condition, with its arguments, that no block has positions of the chunk's rows but one that ends where they begin, if any
-// of them is Tied.
+// NoBlock is the SQL condition that no other block overlaps the positions of the chunk's rows.
+// A block that ends exactly where these begin is allowed if one of the rows is Tied.
 func (s *RowLookup) NoBlock() (condition string, args []any) {
 	from := ">="
 	if len(s.Tied) > 0 {

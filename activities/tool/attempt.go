@@ -19,10 +19,10 @@ type Attempt interface {
 	Begin(ctx context.Context) error
 	// Answered is called once the other side surely has what the tool sent.
 	Answered()
-	// Receives is called before the tool reads much at once.
+	// Receives is called before the tool reads much data at once.
 	Receives(ctx context.Context)
-	// Progressed is called once more of a long attempt is done permanently, so that whoever makes it again need not do it: rows is how
-	// many rows that is by now.
+	// Progressed is called after a part of a long attempt is permanently done. rows is the
+	// number of rows done so far, which the next delivery of the attempt does not repeat.
 	Progressed(ctx context.Context, rows int64)
 	// Propagate adds to the headers of a request what identifies to the other side the
 	// attempt.
@@ -31,12 +31,12 @@ type Attempt interface {
 
 type attemptKey struct{}
 
-// WithAttempt gives the host of an attempt to its tool.
+// WithAttempt makes the host of an attempt available to the tool through the context.
 func WithAttempt(ctx context.Context, host Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, host)
 }
 
-// AttemptOf is the host of an attempt, nil outside of one.
+// AttemptOf returns the host of the attempt, nil outside of an attempt.
 func AttemptOf(ctx context.Context) Attempt {
 	host, _ := ctx.Value(attemptKey{}).(Attempt)
 	return host
@@ -58,15 +58,16 @@ func Answered(ctx context.Context) {
 	}
 }
 
-// Receives is called by tools before they read much at once: should the worker be lost
-// then, this may be why.
+// Receives is called by a tool before it reads much data at once. If the worker is lost then,
+// the data may be the cause.
 func Receives(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Receives(ctx)
 	}
 }
 
-// Progressed is called by tools once more of a long attempt is done permanently: a worker that is lost then is lost by something else.
+// Progressed is called by a tool after a part of a long attempt is permanently done. If the
+// worker is lost later, that part was not the cause.
 func Progressed(ctx context.Context, rows int64) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Progressed(ctx, rows)

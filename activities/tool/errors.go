@@ -35,8 +35,8 @@ type Error struct {
 	// Headers are those of a failed answer, with lower-case names; what carries
 	// credentials is left out of the history, and the rest is bounded.
 	Headers map[string]string
-	// Answer is what an answer that failed says beside Status and Headers, nil where
-	// none has come.
+	// Answer has what a failed response says beside its status and headers; nil if there was no
+	// response.
 	Answer *interpreter.ToolMeta
 	Body   any // what the other side said, canonical; at most MaxErrorBody is kept
 	// Final ends the call without asking the policies: the worker or the
@@ -82,7 +82,7 @@ func TooLargef(format string, args ...any) *Error {
 	}
 }
 
-// ConnectionText says in words what the short name of ConnectionType means.
+// ConnectionText explains the short name that ConnectionType returns, for messages.
 func ConnectionText(kind string) string {
 	switch kind {
 	case "dns":
@@ -97,8 +97,8 @@ func ConnectionText(kind string) string {
 	return kind
 }
 
-// ConnectionType is the short name of what went wrong between two hosts, "" if
-// it has none.
+// ConnectionType is the short name of a network failure, such as dns or econnrefused; "" if err
+// is none.
 func ConnectionType(err error) string {
 	var (
 		dns         *net.DNSError

@@ -112,7 +112,7 @@ func OneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// Written is what a sink without fields of its own writes: args, else result.
+// Written is the data that a sink without fields of its own writes: args, or else the result.
 func Written(in interpreter.ToolInput) any {
 	switch {
 	case in.Args != nil:

@@ -9,8 +9,7 @@ import (
 	"reprise/interpreter/credential"
 )
 
-// What is kept of the headers of an answer, in bytes where it is not a number of
-// headers. Their names count.
+// Bounds of the headers that are kept.
 const (
 	// maxHeaders bounds the headers of an answer that are kept: they are in the history of each
 	// call. Names count as bytes as well as values.
@@ -34,8 +33,8 @@ func AnswerHeaders(headers map[string]string) map[string]string {
 	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
 }
 
-// boundedHeaders are the headers that show keeps and are within the
-// bounds, by their names, as show gives them.
+// boundedHeaders returns the wanted headers that are within the bounds. show masks names and
+// values.
 func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
 	var kept map[string]string
 	size := 0
@@ -62,8 +61,8 @@ func boundedHeaders(headers map[string]string, wanted func(name string) bool, sh
 // Origin is a URL's scheme and host, for messages.
 func Origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// SameHost reports whether b may see what is meant for a: the same host and
-// port, never in clear text if a was not; http may become https.
+// SameHost reports whether credentials for a may be sent to b: the host and port are the same,
+// and https does not become http. http may become https.
 func SameHost(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false

@@ -7,28 +7,27 @@ import (
 	"reprise/interpreter"
 )
 
-// NotesKept is how long a note stays that nobody has deleted, such as the last
-// of a call. A worker that is lost is replaced long before.
+// NotesKept is how long a note stays in a ledger if nothing deletes it, such as the last note
+// of a call. It is far longer than it takes to replace a lost worker.
 const NotesKept = 7 * 24 * time.Hour
 
-// LedgerRecord is what a write leaves in the ledger.
+// LedgerRecord is what a write records in the ledger.
 type LedgerRecord struct {
 	Operation   string // operation key, "" where none is noted
 	Fingerprint string // see interpreter.ToolInput
 	Note        *interpreter.LedgerEntry
 }
 
-// Needed reports whether the write leaves anything in the ledger.
+// Needed reports whether the write records anything in the ledger.
 func (e LedgerRecord) Needed() bool { return e.Operation != "" || e.Note != nil }
 
-// WrittenBefore is what the ledger says of a write that it knows.
+// WrittenBefore is what the ledger has about a write that was made before.
 type WrittenBefore struct {
 	Fingerprint string
 	Rows        int64
 }
 
-// Check refuses to take another write to where for this one, which has so many
-// rows.
+// Check returns an error if the operation was written before with other rows.
 func (e LedgerRecord) Check(before WrittenBefore, where string, rows int) error {
 	if before.Fingerprint == "" || e.Fingerprint == "" || before.Fingerprint == e.Fingerprint {
 		return nil

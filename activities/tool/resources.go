@@ -13,13 +13,13 @@ import (
 	"reprise/interpreter"
 )
 
-// Resources is what a worker lends to its tools.
+// Resources are what tools use of a worker: its connections, folders and limits.
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections ConnectionResolver
 	// Sources reads the secrets that connections have elsewhere.
 	Sources *connection.Sources
-	// Confine refuses what a tool of a database is not to do on its connection; nil refuses nothing.
+	// Confine refuses an attempt that a database tool may not make; nil refuses none.
 	Confine func(interpreter.ToolInput) error
 	// Directory is the base of relative paths.
 	Directory string
@@ -38,7 +38,8 @@ type Resources struct {
 	Secrets *secrets.Masker
 }
 
-// PrivateFiles are those of the programs and of their operator.
+// PrivateFiles are the files of the programs and of their operator, which playbooks may not
+// use.
 func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
 }
@@ -77,7 +78,8 @@ func (res Resources) Connection(ctx context.Context, name string) (string, error
 	return res.connection(ctx, name, false)
 }
 
-// Reread gives a connection whose secrets are read again, and were perhaps changed: for what another side has refused.
+// Reread returns a connection after reading its secrets again. It is used when the other side
+// has refused them: they may have changed.
 func (res Resources) Reread(ctx context.Context, name string) (string, error) {
 	return res.connection(ctx, name, true)
 }

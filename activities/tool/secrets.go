@@ -22,7 +22,7 @@ type Secrets struct {
 
 	mu   sync.Mutex
 	sent []*secrets.ConnectionSecrets
-	// echoed is set once an answer repeats one of them.
+	// echoed is set once a response has repeated one of the secrets that were sent.
 	echoed bool
 }
 
@@ -34,7 +34,8 @@ func WithSecrets(ctx context.Context, worker *secrets.Masker) (context.Context, 
 	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
-// SecretsOf is the attempt's set; outside an attempt a set nobody reads.
+// SecretsOf returns the attempt's secrets. Outside of an attempt it returns a set that masks
+// nothing.
 func SecretsOf(ctx context.Context) *Secrets {
 	if own, ok := ctx.Value(secretsKey{}).(*Secrets); ok {
 		return own
@@ -51,7 +52,7 @@ func (s *Secrets) AddSent(connection *secrets.ConnectionSecrets) {
 	s.sent = lists.Add(s.sent, connection)
 }
 
-// Inspect looks through an answer that went well, before it is taken apart.
+// Inspect searches a successful response for the secrets that were sent, before it is decoded.
 func (s *Secrets) Inspect(answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +61,8 @@ func (s *Secrets) Inspect(answer []byte) {
 	}
 }
 
-// Masked is a result without the secrets that it repeats of those that were sent.
-// Where it has none it stays as it is.
+// Masked returns the result with the secrets that were sent replaced by stars, or unchanged if
+// it repeats none.
 func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta
 	return meta
 }
 
-// maskedTexts gives the map itself where there is nothing to mask.
+// maskedTexts returns the same map if there is nothing to mask.
 func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string) map[string]string {
 	clean := true
 	for name, value := range texts {
@@ -99,8 +100,9 @@ func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string)
 	return masked
 }
 
-// Conceal has texts masked: all of them in what this attempt reports, and those
-// that are no ordinary words by the whole worker and in the attempt's answers.
+// Conceal masks texts in everything that this attempt reports. Texts that look like secrets,
+// and not like ordinary words, are also masked by the whole worker and in the attempt's
+// responses.
 func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
@@ -111,8 +113,8 @@ func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	}
 }
 
-// AddDerived has what an expression has made of secret results masked in what the
-// attempt reports, beside what is known to be.
+// AddDerived masks texts that an expression computed from secret results. known are the secrets
+// themselves, which are masked already.
 func (s *Secrets) AddDerived(texts, known []string) {
 	for _, text := range texts {
 		switch {
@@ -125,7 +127,7 @@ func (s *Secrets) AddDerived(texts, known []string) {
 	}
 }
 
-// InspectAll has the results of tools masked that do not call Inspect.
+// InspectAll makes Masked search the results of tools that do not call Inspect.
 func (s *Secrets) InspectAll(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

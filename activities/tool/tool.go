@@ -88,31 +88,32 @@ type Ledger interface {
 type StateKeeper interface {
 	Ledger
 
-	// ClaimState has the call hold the state from now on, or says why it cannot.
+	// ClaimState makes the call the holder of the state, or says which call holds it.
 	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.ClaimedState, error)
 
-	// MoveState is a write without rows.
+	// MoveState moves a watermark without writing rows.
 	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error
 
-	// States are those whose names have the prefix, in the order of their names. A
-	// destination that keeps none has none, and nothing is made.
+	// States returns the states whose names begin with the prefix, in the order of their names.
+	// It creates nothing: a destination without states returns none.
 	States(ctx context.Context, in interpreter.ToolInput, prefix string) ([]incremental.State, error)
 
-	// SetState changes a state for a person: change.To is the new watermark, zero to
-	// forget the state and the rows that it knows. Nobody holds it then.
+	// SetState changes a state on behalf of a person. change.To is the new watermark; zero
+	// forgets the state and the rows that it knows. Afterwards no call holds it.
 	SetState(ctx context.Context, in interpreter.ToolInput, change incremental.StateChange) error
 
-	// StateHistory are the changes of a state, the oldest first. The moves of one call are one.
+	// StateHistory returns the changes of a state, the oldest first. All moves of one call
+	// count as one change.
 	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.StateChange, error)
 }
 
-// Planner is a Writer to tables that says what a write would do.
+// Planner is a Writer to tables that can predict a write.
 type Planner interface {
 	Writer
 
-	// Plan is what the write of in would do to its table as it is now. It changes nothing, and
-	// makes nothing that is not there. Where what it writes is not known, in.Args and
-	// in.Result are nil. The error is that which the write would have.
+	// Plan predicts what the write of in would do to its table. It changes and creates nothing.
+	// in.Args and in.Result are nil if the rows are not known yet. The error is the one that
+	// the write would return.
 	Plan(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
 }
 
@@ -124,7 +125,8 @@ type Preparer interface {
 	Prepare(in interpreter.ToolInput) any
 }
 
-// Shaper is a tool that brings the rows that it writes into shape itself; those of every other tool have theirs when it is called.
+// Shaper is a tool that applies a sink's shaping of rows itself. Every other tool gets rows
+// that are already shaped.
 type Shaper interface {
 	// ShapesRows marks the tool.
 	ShapesRows()

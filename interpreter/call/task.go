@@ -207,9 +207,9 @@ type Driven struct {
 	// Outcome is that of the last attempt, if State is the state before it: the two together are smaller than the state after it.
 	// The next host applies it before anything else.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
-	// Made are the attempts made here, for display; nil where Result says enough.
+	// Made are the attempts that were made here, for display. Nil if Result already shows them.
 	Made Stretches `json:"made,omitempty"`
-	// Unwritten are the attempts of its sinks that failed here, for the same.
+	// Unwritten are the failed attempts of the call's sinks that were made here, for display.
 	Unwritten Stretches `json:"unwritten,omitempty"`
 }
 
@@ -227,8 +227,8 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Since is the result for the host that sent the state before, without what that host
-// still has.
+// Since returns the result without the part of the state that the host has already: it sent
+// that part, in before, to this activity.
 func (d Driven) Since(before *State) Driven {
 	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d

@@ -170,7 +170,7 @@ func kindOf(c byte) byte {
 // id is what names things: a UUID, or an ObjectId.
 var id = regexp.MustCompile(`^(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-f]{24})$`)
 
-// entropy is how many bits a character of a text has.
+// entropy is the average number of bits that a character of the text carries.
 func entropy(text string) (bits float64) {
 	counts := map[byte]int{}
 	for i := range len(text) {

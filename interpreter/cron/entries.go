@@ -34,8 +34,9 @@ const (
 // Len is how many entries there are.
 func (e Entries) Len() int { return len(e.Calendars) + len(e.Once) + len(e.Steps) }
 
-// Entries are those of a line for the moves from the beginning of one year to that of another.
-// Before and behind them its times are those that the server's calendars give.
+// Entries are the entries of a schedule for this line which account for the moves of clocks
+// between the beginnings of two years. Outside of these years its times are those that the
+// server's calendars give.
 func (l Line) Entries(zone *time.Location, from, to int) Entries {
 	moves := Transitions(zone, time.Date(from, time.January, 1, 0, 0, 0, 0, zone), time.Date(to, time.January, 1, 0, 0, 0, 0, zone))
 	if len(moves) == 0 {

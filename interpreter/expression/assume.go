@@ -228,7 +228,8 @@ func orderedFacts(operator string, a, b Fact) Truth {
 	return Undecided
 }
 
-// within decides about x in [a, b] with a written list.
+// within decides what x in [a, b] can be for a written list: always false if x can equal none
+// of its items.
 func (a assume) within(left Fact, list ast.Node) Truth {
 	if left.kind == factNil {
 		return AlwaysFalse

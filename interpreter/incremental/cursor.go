@@ -146,7 +146,7 @@ func integer(value any) (int64, bool) {
 	return n.Int64(), true
 }
 
-// integerPosition turns the sign, so that negative numbers come first.
+// integerPosition flips the sign bit, so that negative numbers sort before positive ones.
 func integerPosition(n int64) []byte {
 	return appendInteger(nil, n)
 }

@@ -30,7 +30,8 @@ type Claim struct {
 	// Full says that the call reads everything again: a state whose table has no rows begins
 	// anew with it, where another claim is refused.
 	Full bool `json:"full,omitempty"`
-	// Tables are those that the call writes to beside the one that the state is kept for, as its playbook names them; nil is not known.
+	// Tables are the other tables that the call writes to, as its playbook names them, beside
+	// the table that the state belongs to. Nil means that they are not known.
 	Tables []string `json:"tables,omitzero"`
 	// Inserts says that the call's sink leaves out rows that come again, and Key what distinguishes those, as in RowIdentity.
 	Inserts bool     `json:"inserts,omitempty"`

@@ -13,8 +13,8 @@ import (
 // unknown is an offset that could not be found.
 const unknown = -1
 
-// extent finds where in a file the nodes of its tree begin and end, which the
-// YAML parser says for the beginning only.
+// extent finds where each node of a file's tree begins and ends. The YAML parser reports only
+// the beginnings.
 type extent struct {
 	file *source.File
 	text string

@@ -139,8 +139,8 @@ var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "threshold
 		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
-// readThresholds reads the shares. Where only completed is given and is below
-// the other's default, the other follows it.
+// readThresholds reads the shares of success. If only one of them is given and it contradicts
+// the other's default, that default follows it.
 func readThresholds(d *decoder, n *yaml.Node, t *Thresholds, places Words) {
 	f, ok := d.fields(n, thresholdsSection, thresholdsSection.title())
 	if !ok {

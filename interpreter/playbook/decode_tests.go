@@ -306,7 +306,8 @@ func readTestAnswers(d *decoder, n *yaml.Node, what string) []*TestAnswers {
 	return all
 }
 
-// said is a word for what is said from outside of an attempt that is awaited.
+// said makes a key of a test's answers for something that a person or another system sends to
+// an attempt that awaits it.
 func said(name, doc string) keyOf[TestAnswer] {
 	return keyOf[TestAnswer]{key{name: name, doc: doc}, as(WordConstants, func(d *decoder, w written, a *TestAnswer) {
 		if name == "complete" {

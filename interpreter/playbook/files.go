@@ -70,7 +70,7 @@ func (a *Action) CalledNames() []string {
 	return nil
 }
 
-// Callers are the calls that run other playbooks.
+// Callers are the calls of a playbook that run other playbooks.
 func (pb *Playbook) Callers() []*Action {
 	return lists.Pick(pb.Actions(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.Traits().Plays })
 }

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// IncrementalWord is the name that a step with a state has for it.
+// IncrementalWord is the name under which expressions of a step with a state see it.
 const IncrementalWord = "incremental"
 
 // StateHome is the sink whose destination keeps the state of a step, in the transaction of

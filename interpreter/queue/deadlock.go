@@ -11,10 +11,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Runs wait for each other forever where every turn of some queues is with a run that
-// waits for the end of one which waits in those queues. Each queue knows which of its
-// waiting runs have parents and what turns those have, so that all queues that matter are
-// found from any of them.
+// Runs can deadlock: a run holds a slot and waits for the end of a child run, which waits in
+// the queue for that slot. Each queue knows the parents of its waiting runs and the slots that
+// these hold. Starting from any queue of a circle, all others of it are found.
 
 // Victim is the run by whose failure others get their turns; kept in workflow
 // history. It is zero where no run waits forever.

@@ -76,14 +76,14 @@ type LeaseRequest struct {
 type Lease struct {
 	DelaySeconds    float64 `json:"delay_seconds"`
 	IntervalSeconds float64 `json:"interval_seconds"`
-	// Turns is how many; nil is all that were asked for. With none, Delay is the
-	// time until there will be one.
+	// Turns is the number of requests that may be made; nil means as many as were requested. If
+	// it is 0, DelaySeconds is the time until one may be made.
 	Turns *int `json:"turns,omitempty"`
-	// At is the time of the first turn, by the clock of the workflow; zero in
-	// leases of before.
+	// At is when the first request may be made, by the clock of the workflow. Older leases in
+	// histories do not have it.
 	At time.Time `json:"at,omitzero"`
-	// Promised is how many are promised a turn, the last of those who asked: the
-	// first of them at Promise, the others an interval apart.
+	// Promised is how many requests beyond Turns were promised a time: the first one Promise,
+	// the others an interval apart.
 	Promised int       `json:"promised,omitempty"`
 	Promise  time.Time `json:"promise,omitzero"`
 }

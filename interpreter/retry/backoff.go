@@ -14,9 +14,8 @@ import (
 // end.
 const maxNamedWaits = 1000
 
-// backoff is a policy's schedule with every default filled in. It knows no
-// clock and no randomness: delay gives exact numbers, jitter takes the random
-// number as an argument.
+// backoff is the schedule of a policy's waits, with all defaults filled in. It is pure: delay
+// computes exact waits, and jitter gets its random number as an argument.
 type backoff struct {
 	strategy   playbook.Backoff
 	initial    time.Duration
@@ -53,7 +52,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	return b
 }
 
-// hasWait reports whether the author says how long the policy waits.
+// hasWait reports whether the policy sets any key about waiting.
 func hasWait(then *playbook.Then) bool {
 	return len(then.Delays) > 0 || then.Multiplier != nil || then.Backoff != ""
 }

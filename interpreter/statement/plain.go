@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// plainVerbs are the statements that may be plain; what a WITH may end in beside
-// them leaves nothing behind either.
+// plainVerbs are the statements that may be plain. Other statements in which a WITH may end
+// leave nothing in the session either.
 var plainVerbs = set("select", "insert", "update", "delete", "values", "with")
 
 // openers are the words before a parenthesis that PostgreSQL takes for no name of

@@ -13,7 +13,7 @@ type parser struct {
 
 func quote(text string) string { return strconv.Quote(text) }
 
-// is reports whether token i is one of the words, or of what punctuates them.
+// is reports whether token i is one of the given words or punctuation marks.
 func (p *parser) is(i int, texts ...string) bool {
 	if i < 0 || i >= len(p.tokens) {
 		return false

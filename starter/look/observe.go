@@ -51,7 +51,8 @@ type observer struct {
 	idle map[string]bool
 	// held says that something was paused at the last poll.
 	held bool
-	// noWorker says that no worker responded when it was last asked, since when the run waits for one.
+	// noWorker is set while no worker responds: at the last query none did, and the run waits
+	// for one.
 	noWorker      bool
 	noWorkerSince time.Time
 	// queued are what the run and its steps wait for in queues, by the workflow IDs of these.

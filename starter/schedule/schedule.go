@@ -61,7 +61,7 @@ func withSchedule(
 	})
 }
 
-// schedule finds a schedule, and says what would work where there is none.
+// schedule finds a schedule by its ID. The error for an unknown one lists similar IDs.
 func schedule(ctx context.Context, s *session.Session, name string) (*runs.Schedule, error) {
 	found, err := s.Runs().Schedules().Find(ctx, name)
 	var missing *runs.NoScheduleError

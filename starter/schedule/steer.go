@@ -48,7 +48,8 @@ func newScheduleResumeCommand(a *cli.App) *cobra.Command {
 	})
 }
 
-// notedCommand completes a command that changes a schedule with a note. done is what it has done then.
+// notedCommand adds --note to a command that changes a schedule, and prints done when it has
+// succeeded.
 func notedCommand(a *cli.App, command *cobra.Command, done string, change func(context.Context, *session.Session, *runs.Schedule, string) error) *cobra.Command {
 	var server session.ServerFlags
 	var note string

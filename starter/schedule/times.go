@@ -21,7 +21,7 @@ type timeFlags struct {
 	given                           func(flag string) bool
 }
 
-// flagOf are the flags of the words of metadata.schedule.
+// flagOf maps each key of metadata.schedule to the flag that sets it.
 var flagOf = map[string]string{
 	"cron": "--cron", "every": "--every", "offset": "--offset", "zone": "--zone", "jitter": "--jitter", "overlap": "--overlap",
 	"catch_up": "--catch-up-window", "start": "--start", "end": "--end",

@@ -91,8 +91,8 @@ func (p *Slot) Park(ctx workflow.Context, call ParkedCall) (back func() error) {
 // StayParked records that a parked call does not continue in this history.
 func (p *Slot) StayParked() { p.running++ }
 
-// Releases reports whether the child releases its slot once all of it waits for long, or has: its
-// loop knows what it waits for.
+// Releases reports whether the child may release its slot when all its calls wait for long, or
+// has released it already. Its loop knows what the child waits for.
 func (p *Slot) Releases() bool { return p != nil && (p.mayRelease || !p.held) }
 
 // Keep has the child keep its slot in this history; nil has none.

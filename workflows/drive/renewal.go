@@ -14,9 +14,8 @@ import (
 const ChildAfter = 900
 
 const (
-	// snapshotFactor bounds what it costs to pass a large state from history to
-	// history: a call continues as new where its history is so many times larger than
-	// its state.
+	// snapshotFactor bounds the cost of continuing as new with a large state: a call does so
+	// only if its history is this many times larger than its state.
 	snapshotFactor = 4
 	// FullestHistory is the size in bytes at which a call continues as new in any case,
 	// or fails where it cannot. Temporal ends a workflow at 50 MB.

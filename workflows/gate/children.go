@@ -11,11 +11,11 @@ import (
 // SteeredChildren is implemented by a workflow that has children: it knows each child that starts and ends, and passes the
 // commands of people on to those that are open.
 type SteeredChildren interface {
-	// Steer has commands passed on to a child, from when its input is made until it has
-	// ended: one that is started later, as the workflow task has no room for its input, gets those of
-	// that time once it has begun.
+	// Steer passes commands on to a child, from when its input is made until it has ended. A
+	// child whose start waits for room in a workflow task gets the commands of that time once
+	// it has begun.
 	Steer(to Recipient) *SteeredChild
-	// StopSteering has a child signalled no more.
+	// StopSteering ends the signals to a child.
 	StopSteering(child *SteeredChild)
 	// AcceptedUpdates is how many commands and answers the workflow's history has accepted.
 	AcceptedUpdates() int
@@ -23,7 +23,8 @@ type SteeredChildren interface {
 
 type childrenKey struct{}
 
-// WithChildren gives a workflow its children; every one that starts some does so first.
+// WithChildren makes the workflow's children known in its context. A workflow that starts
+// children calls it first.
 func WithChildren(ctx workflow.Context, c SteeredChildren) workflow.Context {
 	return workflow.WithValue(ctx, childrenKey{}, c)
 }
@@ -34,11 +35,10 @@ func ChildrenOf(ctx workflow.Context) SteeredChildren {
 	return c
 }
 
-// SteeredChild is a child to which commands of people are passed on, one signal at a time: a
-// busy server delivers signals later than people give commands, and not in their order,
-// and other signals of the run would wait behind them. Commands wait until the last
-// signal has arrived, and are then sent together. The grant of a slot is a signal of
-// its own: no child has more than one to come.
+// SteeredChild is a child to which commands are passed on, one signal at a time. A busy server
+// delivers signals late and out of order, and delays the run's other signals behind them.
+// Commands wait until the previous signal has arrived, and are then sent together. Granting a
+// slot is a separate signal, as a child never has two of them to come.
 type SteeredChild struct {
 	Recipient
 	Child   workflow.ChildWorkflowFuture // nil until it is started

@@ -53,8 +53,8 @@ func Logger(ctx workflow.Context) log.Logger {
 	return log.With(workflow.GetLogger(ctx), "run", run)
 }
 
-// AfterWait does something once a time has passed, unless drop is called before. The summary says in
-// Temporal's UI what the timer is for.
+// AfterWait calls f after a time, unless drop is called first. The summary explains the timer
+// in Temporal's UI.
 func AfterWait(ctx workflow.Context, wait time.Duration, summary string, do func(workflow.Context)) (drop workflow.CancelFunc) {
 	timed, drop := workflow.WithCancel(ctx)
 	workflow.Go(timed, func(ctx workflow.Context) {
@@ -65,7 +65,8 @@ func AfterWait(ctx workflow.Context, wait time.Duration, summary string, do func
 	return drop
 }
 
-// AwaitDespiteCancel waits for a condition also where the workflow is cancelled: it becomes true soon.
+// AwaitDespiteCancel waits for a condition even if the workflow is cancelled. It is for
+// conditions that are bound to become true soon.
 func AwaitDespiteCancel(ctx workflow.Context, condition func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	_ = workflow.Await(disconnected, condition) // its error is that of a cancel

@@ -20,10 +20,10 @@ const (
 	MostRows = 8
 )
 
-// MarkdownTable is a table for the details of a workflow in Temporal's UI.
+// MarkdownTable is a table in the details of a workflow, which Temporal's UI renders.
 type MarkdownTable struct{ text strings.Builder }
 
-// NewMarkdownTable is one with the names of its columns.
+// NewMarkdownTable makes an empty table with the given column names.
 func NewMarkdownTable(columns ...string) *MarkdownTable {
 	const usual = 256 // bytes
 	s := &MarkdownTable{}
@@ -50,13 +50,13 @@ func (s *MarkdownTable) Row(cells ...string) {
 
 func (s *MarkdownTable) String() string { return s.text.String() }
 
-// LinkTo leads to another workflow. The UI shows details in a page beside those of
-// its namespaces.
+// LinkTo is a Markdown link to another workflow of the namespace, relative to the page of
+// details.
 func LinkTo(ctx workflow.Context, text, id string) string {
 	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
 }
 
-// RenderTime is a time in details, "" for none.
+// RenderTime formats a time for details; the zero time is "".
 func RenderTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -64,7 +64,8 @@ func RenderTime(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// RenderReason is the last column of a table of iterations: what one waits for, or else its last error, shortened.
+// RenderReason is the text of a table's last column: what the iteration waits for, or else its
+// last error, shortened.
 func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
 		return source.Code(waiting, protocol.MaxText)
@@ -72,7 +73,8 @@ func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	return source.Code(failure.Short(), protocol.MaxText)
 }
 
-// QuestionText is what an attempt awaits, and the command that answers; "" for none.
+// QuestionText is the question of an attempt that awaits an answer, with the command that
+// answers it; "" if it awaits none.
 func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
 	if awaiting == nil {
 		return ""

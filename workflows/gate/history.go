@@ -29,6 +29,6 @@ func HistoryIsLong(ctx workflow.Context) bool {
 }
 
 const (
-	// QueueTimeout bounds an activity for a queue.
+	// QueueTimeout bounds an activity that sends a request to the workflow of a queue.
 	QueueTimeout = 8 * time.Second
 )

@@ -11,15 +11,16 @@ import (
 // coroutine in each workflow task, whether there is anything to do for it or not.
 type listener struct{ signals []handledSignal }
 
-// handledSignal is what is done with the signals of one name.
+// handledSignal is the name of a signal with its handler.
 type handledSignal struct {
 	arrived func() bool
 	handle  func(workflow.Context) // one that has arrived
 }
 
-// OnSignal registers what is done with the signals of a name, which are handled one after the other as they arrive. If signals of
-// several names have arrived in one task, those of the name that was registered first are handled first. ctx is the
-// workflow's own and not one of a branch, which may be cancelled.
+// OnSignal registers the handler of a signal. Signals of one name are handled one after the
+// other, as they arrive. If signals of several names arrive in one task, those of the name
+// registered first are handled first. ctx has to be the workflow's own: that of a branch may be
+// cancelled.
 func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	arrived := workflow.GetSignalChannel(ctx, name)
 	OutboxOf(ctx).listener.add(ctx, handledSignal{
@@ -33,7 +34,7 @@ func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Co
 	})
 }
 
-// Arrived iterates over the signals of a channel that have arrived and were not read yet.
+// Arrived iterates over the signals that have arrived on a channel, and does not wait for more.
 func Arrived[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
 	return func(yield func(In) bool) {
 		for {

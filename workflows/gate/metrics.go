@@ -12,10 +12,11 @@ import (
 // nothing while the workflow replays.
 type Metrics struct{ ctx workflow.Context }
 
-// MetricsOf are those of a workflow.
+// MetricsOf returns the metrics of a workflow.
 func MetricsOf(ctx workflow.Context) Metrics { return Metrics{ctx} }
 
-// Add adds n to a counter; values are those of its labels, in their order.
+// Add adds n to a counter. values are the values of its labels, in the order in which it
+// declares them.
 func (of Metrics) Add(m *meter.Metric, n int64, values ...string) {
 	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Counter(m.Name).Inc(n)
 }
@@ -25,7 +26,8 @@ func (of Metrics) Observe(m *meter.Metric, took time.Duration, values ...string)
 	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Timer(m.Name).Record(took)
 }
 
-// Mark sets a gauge to a time; the gauge shows how long ago that was.
+// Mark sets a gauge to a time, in seconds since 1970, so that a dashboard can show how long ago
+// it was.
 func (of Metrics) Mark(m *meter.Metric, at time.Time, values ...string) {
 	seconds := float64(at.Unix()) + float64(at.Nanosecond())/float64(time.Second)
 	workflow.GetMetricsHandler(of.ctx).WithTags(tags(m, values)).Gauge(m.Name).Update(seconds)
@@ -46,12 +48,12 @@ type SpanRecorder interface {
 
 type spansKey struct{}
 
-// WithSpans makes a context in which spans of a run are recorded.
+// WithSpans sets the recorder of spans for a context.
 func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
-// Emit gives a span to the recorder, where there is one.
+// Emit passes a span to the context's recorder, if it has one.
 func Emit(ctx workflow.Context, span meter.Span) {
 	if spans, ok := ctx.Value(spansKey{}).(SpanRecorder); ok {
 		spans.Ended(ctx, span)

@@ -48,14 +48,14 @@ func encode(value any, metadata ...string) encodedValue {
 	return encodedValue{value: converter.NewRawValue(payload), size: len(payload.GetData())}
 }
 
-// packedScript is a script as it travels.
+// packedScript is a script in the encoded form in which it is sent.
 type packedScript struct {
 	call.Script
 	encodedValue
 }
 
-// pack encodes a script, once for all children that get the same. The payload store
-// knows it by its mark.
+// pack encodes a script once, so that all children that need it are sent the same bytes. Its
+// metadata marks it for the payload store.
 func (o *Outbox) pack(script call.Script) *packedScript {
 	if last := o.script; last == nil || !last.Equal(script) {
 		o.script = &packedScript{Script: script, encodedValue: encode(script, interpreter.ScriptMark)}
@@ -71,12 +71,12 @@ func WithOutbox(ctx workflow.Context, limits interpreter.RunLimits) workflow.Con
 	return (&Outbox{Limits: limits}).With(ctx)
 }
 
-// With gives an outbox to another context of its workflow.
+// With puts the outbox into another context of the same workflow.
 func (o *Outbox) With(ctx workflow.Context) workflow.Context {
 	return workflow.WithValue(ctx, outboxKey{}, o)
 }
 
-// OutboxOf is the one of the workflow, which WithOutbox has given it.
+// OutboxOf returns the outbox that WithOutbox has put into the workflow's context.
 func OutboxOf(ctx workflow.Context) *Outbox {
 	return ctx.Value(outboxKey{}).(*Outbox) // WithOutbox put it there
 }
@@ -84,7 +84,8 @@ func OutboxOf(ctx workflow.Context) *Outbox {
 // PayloadCap is how many bytes of JSON may cross a boundary in this run.
 func PayloadCap(ctx workflow.Context) int { return OutboxOf(ctx).Limits.PayloadCap() }
 
-// TaskBytes is how many bytes of a task travel through Temporal itself.
+// TaskBytes returns how many of a task's bytes pass through Temporal itself and not through the
+// payload store.
 func (o *Outbox) TaskBytes(task protocol.Task) int {
 	task, script := task.Apart()
 	return o.Limits.InlineSize(interpreter.EncodedSize(task)) + o.Limits.InlineScriptSize(o.pack(script).size)

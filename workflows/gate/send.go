@@ -18,8 +18,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Recipient is an activity or a child workflow that Send and Start give input to, with its timeouts and its summary in Temporal's
-// UI. ToTool and the functions beside it make one.
+// Recipient is an activity or a child workflow to which Send and Start pass input. It has
+// timeouts, and a summary for Temporal's UI. ToTool and the functions after it make one.
 type Recipient struct {
 	kind    recipientKind
 	name    string        // of the activity or workflow
@@ -28,16 +28,17 @@ type Recipient struct {
 	limit   time.Duration // of an activity
 	Tries   int32         // of an activity; 0 is MostDeliveries
 	ID      string        // of a child
-	// reports says that the details of a failure, or of a cancel, are what has been
-	// done until then.
+	// reports is set if the details of a failure, or of a cancel, hold what was done until
+	// then.
 	reports bool
-	// Acts reports whether a child has to act on what people say, and Step is the one
-	// that it is for.
+	// Acts returns whether a child has to obey a command, and Step is the step that the command
+	// is for.
 	Acts func(protocol.Steering) bool
 	Step string
-	// Urgent puts an activity before all others of the task queue that wait for a worker, by Temporal's priority.
+	// Urgent gives an activity the highest of Temporal's priorities, so that workers take it
+	// before others of the task queue.
 	Urgent bool
-	// Attributes are search attributes that a child begins with.
+	// Attributes are the search attributes with which a child starts.
 	Attributes []temporal.SearchAttributeUpdate
 }
 
@@ -71,8 +72,7 @@ func ToChild(name, id, step, summary string, acts func(protocol.Steering) bool) 
 	return Recipient{kind: isChild, name: name, ID: id, Step: step, summary: summary, reports: true, Acts: acts}
 }
 
-// ToDetached is a child workflow that continues by itself, whatever becomes of this
-// one.
+// ToDetached is a child workflow that continues when this workflow ends.
 func ToDetached(name, id, summary string) Recipient {
 	return Recipient{kind: isDetached, name: name, ID: id, summary: summary}
 }
@@ -100,11 +100,11 @@ func Send[Out any](ctx workflow.Context, to Recipient, input any, what string) (
 	return Receive[Out](ctx, sent)
 }
 
-// Handle is an activity or a child that was started, whose result is not received yet.
+// Handle is an activity or a child that was started and whose result was not received yet.
 type Handle struct {
 	to     Recipient
 	result workflow.Future
-	// started is the start of a child by the server; nil of an activity.
+	// started resolves when the server has started the child; nil for an activity.
 	started workflow.Future
 	steered *SteeredChild // a child that people steer
 	task    int           // number of the workflow task that has started it
@@ -174,14 +174,15 @@ func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	return out, err
 }
 
-// ended takes the child off those that get signals.
+// ended stops signals to the child.
 func (s *Handle) ended(ctx workflow.Context) {
 	if s.steered != nil {
 		ChildrenOf(ctx).StopSteering(s.steered)
 	}
 }
 
-// scriptCarrier is an input with a task, whose script travels as an argument of its own.
+// scriptCarrier is an input whose task has a script. The script is sent as an argument of its
+// own.
 type scriptCarrier interface {
 	SplitScript() (rest any, script call.Script)
 }
@@ -201,7 +202,7 @@ func travelling(ctx workflow.Context, input any, what string) (args []any, bytes
 	return append([]any{sent.value}, args...), o.Limits.InlineSize(sent.size) + throughTemporal, failure
 }
 
-// RecordMarker writes something small into the history, for its readers.
+// RecordMarker records a small value in the history for programs that read it.
 func RecordMarker(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
@@ -216,7 +217,7 @@ func ContinueAsNew(ctx workflow.Context, name string, input any, what string) (f
 	return nil, workflow.NewContinueAsNewError(ctx, name, args...)
 }
 
-// FailureOr is the end of a workflow that continues as new, or fails where it cannot.
+// FailureOr returns next, with which a workflow continues as new, or else its failure.
 func FailureOr(failure *interpreter.ErrorObject, next error) error {
 	if failure != nil {
 		return failure
@@ -227,9 +228,9 @@ func FailureOr(failure *interpreter.ErrorObject, next error) error {
 const (
 	// heartbeatTimeout is how long a lost worker stays unnoticed.
 	heartbeatTimeout = 10 * time.Second
-	// MostDeliveries ends what would be delivered for ever, such as the
-	// activity of a tool that no worker has. How often an attempt may be lost is
-	// less; the activity counts that, because only it knows which of its
+	// MostDeliveries bounds how often Temporal delivers an activity. Without it, the activity
+	// of a tool that no worker has would be delivered forever. How often an attempt may lose
+	// its worker is a smaller number, counted by the activity itself: only it knows which
 	// deliveries may have acted.
 	MostDeliveries = 1000
 )

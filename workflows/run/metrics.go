@@ -71,7 +71,7 @@ func (f *frame) markWatermark(ctx workflow.Context, step string, of incremental.
 	}
 }
 
-// countRun counts a run that has ended.
+// countRun counts a run when it ends.
 func (f *frame) countRun(ctx workflow.Context, result *protocol.Result) {
 	started, now := f.startedAt(), workflow.Now(ctx)
 	gate.MetricsOf(ctx).Add(meter.Runs, 1, f.Run.Playbook, string(result.Status))

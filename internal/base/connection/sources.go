@@ -23,7 +23,8 @@ type Sources struct {
 	Lookup func(name string) (string, bool)
 	// Now is usually time.Now.
 	Now func() time.Time
-	// Logger gets what cannot be read while an earlier value serves; nil for none.
+	// Logger receives a warning if a source cannot be read and its previous value is used; nil
+	// logs nothing.
 	Logger *slog.Logger
 
 	mu   sync.Mutex

@@ -407,8 +407,8 @@ func isPath(raw string) bool {
 		(strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "./") || strings.HasSuffix(raw, ".db") || strings.HasSuffix(raw, ".sqlite"))
 }
 
-// asInURL takes back escapes that URLs do not need in a query, as clients do that
-// write no more than they must.
+// asInURL undoes the escapes of characters that a query may contain unescaped, since many
+// clients send them so.
 var asInURL = strings.NewReplacer("%2C", ",", "%3A", ":", "%2F", "/", "%40", "@")
 
 // echoed are the forms of a secret that answers repeat as they are: with the

@@ -23,8 +23,8 @@ type origin interface {
 	// load reads a history and turns it into events; the error is one of isGone where it is
 	// no longer there.
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
-	// records are the visits of steps so far, and whether the run is known to have none
-	// because no worker responds; latest finds histories that the run has continued as.
+	// records returns the visits of steps so far. note says why there are none, such as that no
+	// worker responds. latest also finds the histories as which the run has continued.
 	records(ctx context.Context, latest bool) (records []protocol.StepRecord, note string, err error)
 	// revision changes when a history grows, or another attempt of it begins.
 	revision(ctx context.Context, of source) (string, error)

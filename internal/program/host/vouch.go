@@ -36,8 +36,8 @@ func Seal(key string, texts ...string) string {
 // vouches for: a Code, kept in workflow history.
 const CodeMemo = "reprise_code"
 
-// Code names the code of a run's playbook that its starter has read. It is good for one
-// workflow ID, so that a copy of it is useless.
+// Code says which code of a run's playbook its starter has read. It is valid for one workflow
+// ID, so a copy of it is of no use.
 type Code struct {
 	Hashes []string `json:"hashes"` // SHA-256 of each, hex
 	Seal   string   `json:"seal"`

@@ -136,7 +136,7 @@ func (d *document) answers(step string) []any {
 	return all
 }
 
-// values are what one entry of a test answers.
+// values are the values of one entry of a test's answers.
 func values(answer *playbook.TestAnswer, folder, step string) []any {
 	const firstFailure = 400
 	switch {

@@ -73,7 +73,8 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 var errReporting = problem(http.StatusServiceUnavailable, "busy",
 	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
 
-// sent records the outcome of a report, and has the newest one sent after a pause.
+// sent records the outcome of a report. The newest one that has come meanwhile is sent after a
+// pause.
 func (p *reporting) sent(workflowID, key string, one *reports, reply answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -91,7 +91,7 @@ type tracedWorkflow struct {
 	t *Telemetry
 }
 
-// ExecuteWorkflow gives a run its place in a trace, and has its parts recorded.
+// ExecuteWorkflow runs the workflow within a trace and records its spans.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	l, _ := ctx.Value(lineageKey{}).(lineage)
 	info := workflow.GetInfo(ctx)

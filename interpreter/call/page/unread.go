@@ -108,7 +108,8 @@ func (u Unread) isRead(path []any) bool {
 // members are about rows and not about the answer.
 const mostLevels = 4
 
-// signs finds them in maps, in the order of the keys. What is in lists is about rows.
+// signs finds the members of maps that show that there are more pages, in the order of their
+// keys. Lists are skipped: their members are rows.
 func (u Unread) signs(path []any, value any) []found {
 	object, isMap := value.(map[string]any)
 	if !isMap || len(path) > mostLevels {

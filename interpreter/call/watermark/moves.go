@@ -138,9 +138,10 @@ func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incrementa
 	return write
 }
 
-// rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
-// read may, until it has ended well, because it may begin again, or go back for its order. Nor does a token that the source
-// gives once more forget any: the next call gets the same rows with it.
+// rowsThatComeAgain finds the rows that the next call will read again. Rows below the floor do
+// not come again. Until this call has ended successfully, all its rows may: it may begin again,
+// or go back to read them in order. A token that the source returns unchanged keeps them as
+// well, since the next call gets the same rows with it.
 func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
 	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Format: section.Format, Key: section.Key, Ordered: section.Ascending, KnownTo: w.KnownTo, Round: w.Round}
