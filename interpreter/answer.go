@@ -16,7 +16,7 @@ type Answer struct {
 	AnswerTo
 
 	Verb AnswerVerb `json:"verb"`
-	// Result is that of a webhook that is complete.
+	// Result is the result of a webhook that is complete.
 	Result expression.Value `json:"result,omitzero"`
 	// Message and Details say why an attempt has failed; Message also goes with
 	// progress. Retryable false says that no other attempt would help.
@@ -79,7 +79,7 @@ type AnswerReceipt struct {
 	Visit   int    `json:"visit"`
 	Index   *int   `json:"index,omitempty"`
 	Attempt int    `json:"attempt"`
-	// ID is that of the answer which was accepted: another one where the same had come
+	// ID is the ID of the answer which was accepted: another one where the same had come
 	// before.
 	ID string `json:"id,omitempty"`
 }
@@ -117,7 +117,7 @@ const (
 type AnswerError struct {
 	Type    string
 	Message string
-	// WorkflowID is that of AnswerElsewhere.
+	// WorkflowID is the ID of AnswerElsewhere.
 	WorkflowID string
 }
 

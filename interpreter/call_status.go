@@ -15,7 +15,7 @@ type CallStatus struct {
 	Pages       int       `json:"pages"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	Waiting     string    `json:"waiting,omitempty"`
-	// Cause is that of the Wait.
+	// Cause is the cause of the Wait.
 	Cause string `json:"cause,omitempty"`
 	// Phrase is Waiting in pieces, nil where that says no time.
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
@@ -31,7 +31,7 @@ type CallStatus struct {
 	// Cut says why the call lacks pages though it has succeeded, nil where it does not; that of an iteration is not
 	// that of its loop.
 	Cut *ErrorObject `json:"cut,omitempty"`
-	// SinkErrors are those of CallResult.
+	// SinkErrors are the errors of CallResult.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 

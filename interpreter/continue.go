@@ -197,7 +197,7 @@ type EndedInput struct {
 // workflow history.
 type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
-	// Prints are those of what the iterations have requested.
+	// Prints are the prints of what the iterations have requested.
 	Prints []string `json:"prints,omitempty"`
 	// Begun are those that were stopped.
 	Begun []BegunIteration `json:"begun,omitempty"`
@@ -211,7 +211,7 @@ type LeftOut struct {
 	Failed bool `json:"f,omitempty"`
 }
 
-// Result is that of the iteration, as far as it is known.
+// Result is the result of the iteration, as far as it is known.
 func (l LeftOut) Result() IterationResult {
 	result := IterationResult{Index: l.Index, Result: CallResult{Status: StatusSuccess}}
 	if l.Failed {

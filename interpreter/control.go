@@ -20,7 +20,7 @@ type Control struct {
 	// which is the later one.
 	Version int  `json:"version"`
 	Paused  bool `json:"paused,omitempty"`
-	// Steps are those that are paused by themselves, sorted.
+	// Steps are the steps that are paused by themselves, sorted.
 	Steps []string `json:"steps,omitempty"`
 	// Tunings are by step.
 	Tunings map[string]Tuning `json:"tunings,omitempty"`
@@ -42,7 +42,7 @@ type Said struct {
 type Tuning struct {
 	// MaxConcurrency is that of the step's loop; 0 is the playbook's.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
-	// Rate is that of the step's attempts; nil is the playbook's.
+	// Rate is the rate of the step's attempts; nil is the playbook's.
 	Rate *Rate `json:"rate,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type Rate struct {
 
 // Hold is why an attempt is not made. Kept in workflow history.
 type Hold struct {
-	// Version is that of the Control which held it: its run or its step is paused.
+	// Version is the version of the Control which held it: its run or its step is paused.
 	Version int `json:"version,omitempty"`
 	// Run is the workflow ID of the run above whose Control that was; "" is the
 	// attempt's own.

@@ -65,7 +65,7 @@ func texts(path []any) []string { return lists.Map(path, expression.Text) }
 
 func dotted(path []any) string { return strings.Join(texts(path), ".") }
 
-// keyColumns are those by which the table distinguishes rows, and the usual ones.
+// keyColumns are the columns by which the table distinguishes rows, and the usual ones.
 func keyColumns(action *playbook.Action) []string {
 	columns := slices.Clone(identities)
 	if key := action.Field("key"); key != nil {

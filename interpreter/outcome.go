@@ -123,9 +123,9 @@ func (o Outcome) Failed() bool { return o.Err != nil }
 // PutOff is what an attempt waits for that was not made yet, and until when. It is no
 // failure, and counts as no attempt. Kept in workflow history.
 type PutOff struct {
-	// Turn is that of a rate limit: the attempt has given up its place until it comes.
+	// Turn is the turn of a rate limit: the attempt has given up its place until it comes.
 	Turn *ratelimit.Reservation `json:"turn,omitempty"`
-	// Hold is that of a run or a step which is paused.
+	// Hold is the hold of a run or a step which is paused.
 	Hold *Hold `json:"hold,omitempty"`
 }
 

@@ -41,7 +41,7 @@ type StepPlan struct {
 	// Unknown says what of the step only a run knows.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Warnings are those of the call, where the sample is all that it would read.
+	// Warnings are the warnings of the call, where the sample is all that it would read.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -78,7 +78,7 @@ type SinkPlan struct {
 	// Target is what it writes to, as the playbook says it; Table is what it would do to a table.
 	Target string     `json:"target,omitempty"`
 	Table  *TablePlan `json:"table,omitempty"`
-	// Element is that of the loop, where the target depends on it.
+	// Element is the element of the loop, where the target depends on it.
 	Element expression.Value `json:"element,omitzero"`
 	// Attempts is how many a table sink makes of a write without a retry of its own, while they fail as retryable; 0 for other sinks.
 	Attempts int `json:"attempts,omitempty"`

@@ -58,7 +58,7 @@ func (r Reason) info() (reasonInfo, bool) {
 	return reasons[i], true
 }
 
-// Status is that of what waits for the reason.
+// Status is the status of what waits for the reason.
 func (r Reason) Status() Status {
 	info, _ := r.info()
 	return info.status
@@ -87,7 +87,7 @@ func Reasons() []Reason {
 	return lists.Map(reasons, func(row reasonInfo) Reason { return row.reason })
 }
 
-// WaitReasons are those of waits before attempts.
+// WaitReasons are the reasons of waits before attempts.
 func WaitReasons() []Reason {
 	return slices.DeleteFunc(Reasons(), func(reason Reason) bool {
 		info, _ := reason.info()

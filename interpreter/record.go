@@ -25,7 +25,7 @@ type RunResult struct {
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// FurtherWarnings are those that say more than the errors of the steps: a loop that has failed warns of what its error
+// FurtherWarnings are the warnings that say more than the errors of the steps: a loop that has failed warns of what its error
 // says.
 func (r *RunResult) FurtherWarnings() (further []string) {
 	for i, warning := range r.Warnings {

@@ -35,7 +35,7 @@ type RowField struct {
 	// Template is the text as the author wrote it, "" for a constant, which is Value.
 	Template string           `json:"template,omitempty"`
 	Value    expression.Value `json:"value,omitzero"`
-	// Places are those of Template in the file.
+	// Places are the places of Template in the file.
 	Places TextPlaces `json:"places,omitempty"`
 }
 
@@ -196,7 +196,7 @@ type rowShaper struct {
 	budget  *expression.Budget
 }
 
-// rowScope is that of the expressions over rows.
+// rowScope is the scope of the expressions over rows.
 type rowScope struct {
 	captured map[string]any
 	result   *expression.Value

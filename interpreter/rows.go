@@ -50,7 +50,7 @@ type RowTotals struct {
 type TableRows struct {
 	// Table is its name, rendered; without one the path of a file, else the tool.
 	Table string `json:"table"`
-	// Connection is that of the table, or the host of a request; "" for none.
+	// Connection is the connection of the table, or the host of a request; "" for none.
 	Connection string `json:"connection,omitempty"`
 	RowTotals
 }
@@ -88,7 +88,7 @@ func (r *Rows) Counted() *Rows {
 	return r
 }
 
-// Totals are those of all tables; zero for nil.
+// Totals are the totals of all tables; zero for nil.
 func (r *Rows) Totals() RowTotals {
 	if r == nil {
 		return RowTotals{}

@@ -93,7 +93,7 @@ func (s *Scope) With(locals map[string]any) *Scope {
 // Book is the playbook of the scope.
 func (s *Scope) Book() *playbook.Playbook { return s.root().book }
 
-// Element is that of the iteration, nil outside a loop.
+// Element is the element of the iteration, nil outside a loop.
 func (s *Scope) Element() any { return s.root().value }
 
 func (s *Scope) root() *Scope {

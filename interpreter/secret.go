@@ -77,7 +77,7 @@ type DeferredExpression struct {
 	// Template is the text as the author wrote it; "" for a parameter of the
 	// statement, whose number is Path.
 	Template string `json:"template,omitempty"`
-	// Dialect is that of the statement.
+	// Dialect is the dialect of the statement.
 	Dialect statement.Dialect `json:"dialect,omitempty"`
 	// Steps are the secret steps it uses.
 	Steps []string `json:"steps"`

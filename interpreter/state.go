@@ -58,7 +58,7 @@ type StateCommand struct {
 	// connection is for.
 	Place *ToolInput `json:"place,omitempty"`
 	Group string     `json:"group,omitempty"`
-	// Prefix is that of the states that are listed, without Place and Group those of all groups
+	// Prefix is the prefix of the states that are listed, without Place and Group those of all groups
 	// whose names begin so; History is the name of the one whose
 	// changes are.
 	Prefix  string `json:"prefix,omitempty"`
@@ -89,7 +89,7 @@ type StateAnswer struct {
 	HoldersUnknown string    `json:"holders_unknown,omitempty"`
 	// Held are those of the States that runs hold, of a command with Held.
 	Held []HeldState `json:"held,omitempty"`
-	// Tool is that of the place.
+	// Tool is the tool of the place.
 	Tool string `json:"tool,omitempty"`
 	// More says that there are more states than are given.
 	More bool `json:"more,omitempty"`

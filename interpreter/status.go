@@ -223,7 +223,7 @@ func (s Status) Word() string {
 	return strings.ReplaceAll(string(s), "_", " ")
 }
 
-// Ending is that of the status; Open for one without a row.
+// Ending is the ending of the status; Open for one without a row.
 func (s Status) Ending() Ending {
 	info, _ := s.Info()
 	return info.Ending
@@ -241,7 +241,7 @@ func (s Status) Tally() Tally {
 	return TallyRunning
 }
 
-// Colour is that of the status, or of one that is pending.
+// Colour is the colour of the status, or of one that is pending.
 func (s Status) Colour() Colour {
 	info, known := s.Info()
 	if !known {

@@ -70,7 +70,7 @@ type ToolInput struct {
 	// workflow knew of: an older one is not believed.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
-	// RunID is that of the playbook's run, the first of its chain. A run that makes up
+	// RunID is the ID of the playbook's run, the first of its chain. A run that makes up
 	// for another has that one's, and a ControlID of its own.
 	RunID string `json:"run_id,omitempty"`
 	// Sends is the field with the request that the attempt is, where its tool has
@@ -84,7 +84,7 @@ type ToolInput struct {
 	// State is what the write does to the state that its call keeps between runs; nil where
 	// it keeps none, or not where the sink writes to.
 	State *incremental.StateWrite `json:"state,omitempty"`
-	// Cursor is that of the rows which a sink writes, nil for none.
+	// Cursor is the cursor of the rows which a sink writes, nil for none.
 	Cursor *incremental.CursorField `json:"cursor,omitempty"`
 	// Staging is set where what is written is published at the end of the call or loop.
 	Staging *Staging `json:"staging,omitempty"`
@@ -296,7 +296,7 @@ type ErrorObject struct {
 	Status     int      `json:"status,omitempty"`
 	Type       string   `json:"type,omitempty"`
 	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds that the server asked for
-	// Headers are those of a failed answer, with lower-case names and without
+	// Headers are the headers of a failed answer, with lower-case names and without
 	// those that carry credentials.
 	Headers map[string]string `json:"headers,omitempty"`
 	// URL and Params are those of the request that failed, without its secrets.
@@ -433,7 +433,7 @@ type RunLimits struct {
 	MapsRows bool `json:"maps_rows,omitempty"`
 }
 
-// SinkPolicies are those that rule on the failures of a sink, whose tool is given.
+// SinkPolicies are the policies that rule on the failures of a sink, whose tool is given.
 func (l RunLimits) SinkPolicies(book *playbook.Playbook, sink *playbook.Sink, tool string) []*playbook.Policy {
 	if l.RetriesTables && !sink.Action.OwnRetry && book.RetriesTable(sink, tool) {
 		return playbook.TableRetry()

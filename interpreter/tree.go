@@ -27,7 +27,7 @@ type Tree struct {
 	Most int `json:"most,omitempty"`
 }
 
-// WorkflowID is that of the workflow that counts the tree's runs.
+// WorkflowID is the ID of the workflow that counts the tree's runs.
 func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 
 // Admission requests that runs may start under the first run of a tree. Kept in

@@ -67,7 +67,7 @@ func (t *Tool) open(in interpreter.ToolInput, path, verb string, makes bool) (*p
 	return nil, err
 }
 
-// errPrivate is that of a file which is no playbook's.
+// errPrivate is the error of a file which is no playbook's.
 var errPrivate = errors.New("private")
 
 // walk goes to the last of some names.
@@ -122,7 +122,7 @@ func (p *place) walk(names []string, makes bool) error {
 	return syscall.EISDIR
 }
 
-// errOutside is that of a link which leads out of the worker's directory.
+// errOutside is the error of a link which leads out of the worker's directory.
 var errOutside = fmt.Errorf("path escapes from parent: %w", fs.ErrPermission)
 
 func (p *place) up() error {
@@ -156,7 +156,7 @@ func (p *place) enter(name string, seen fs.FileInfo) error {
 	return nil
 }
 
-// errMoved is that of what was replaced while it was opened.
+// errMoved is the error of what was replaced while it was opened.
 var errMoved = errors.New("it was replaced meanwhile")
 
 // openFile opens the file, which is no link.

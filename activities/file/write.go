@@ -67,7 +67,7 @@ type fileWrite struct {
 	tool.LedgerRecord
 }
 
-// result is that of a write of so many rows.
+// result is the result of a write of so many rows.
 func (w *fileWrite) result(rows int) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows})}
 }

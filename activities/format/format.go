@@ -22,8 +22,8 @@ const (
 	CSV   = "csv"
 	XML   = "xml"
 	Text  = "text"
-	// Unpacked is that of packed bytes whose format nobody says: they are JSON, JSON
-	// Lines or text.
+	// Unpacked is the format of packed bytes whose name and content type do not say it: they
+	// are JSON, JSON Lines or text.
 	Unpacked = ""
 )
 
@@ -40,7 +40,7 @@ const (
 // All are the formats that can be read.
 var All = []string{JSON, JSONL, CSV, XML, Text}
 
-// Fields are those of a tool that reads; byDefault and what describe the field format, more are keys of csv.
+// Fields are the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
 func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
 		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},

@@ -86,7 +86,7 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// elements are those of the list that JSON is. What follows the list has to be nothing.
+// elements are the elements of the list that JSON is. What follows the list has to be nothing.
 func elements(content io.Reader) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		decoder := json.NewDecoder(content)

@@ -19,7 +19,7 @@ const (
 	packedNot  = "none"
 )
 
-// packings are those that have first bytes.
+// packings are the packings that have first bytes.
 var packings = []string{packedGzip, packedZstd, packedZip}
 
 // magics are the first bytes by which a packed format is recognised. No text in UTF-8 begins
@@ -30,7 +30,7 @@ var magics = map[string]string{packedGzip: "\x1f\x8b", packedZstd: "\x28\xb5\x2f
 // have (RFC 8878), and all that a body may need (RFC 9659). Only zstd --ultra and --long need more.
 const maxWindow = 8 << 20
 
-// ErrNotPacked is that of bytes that are not packed as compression says.
+// ErrNotPacked is the error of bytes that are not packed as compression says.
 var ErrNotPacked = errors.New("they do not start like that")
 
 // Unpacking reads what was packed, or bytes that were not.
@@ -98,7 +98,7 @@ func Zstd(body io.Reader) (io.ReadCloser, error) {
 	return decoder.IOReadCloser(), nil
 }
 
-// ErrWindow is that of zstd that would take too much memory to unpack.
+// ErrWindow is the error of zstd that would take too much memory to unpack.
 var ErrWindow = fmt.Errorf("zstd with a window of more than %d MiB, as made by --ultra or --long, cannot be unpacked", maxWindow>>20)
 
 // Unpackable distinguishes bytes that no other attempt unpacks either.

@@ -232,7 +232,7 @@ func (e *xmlElement) add(name string, value any, always bool) {
 	}
 }
 
-// value is that of an element that has ended.
+// value is the value of an element that has ended.
 func (e *xmlElement) value() any {
 	text := string(e.text)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// errArchive is that of an archive whose member cannot be read, which another attempt cannot either.
+// errArchive is the error of an archive whose member cannot be read, which another attempt cannot either.
 var errArchive = errors.New("the archive cannot be read")
 
 // shownMembers is how many members of an archive a message names.

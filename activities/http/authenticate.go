@@ -183,7 +183,7 @@ func (j hostJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	j.CookieJar.SetCookies(u, cookies)
 }
 
-// Cookies are those that a request to u has.
+// Cookies are the cookies that a request to u has.
 func (j hostJar) Cookies(u *url.URL) []*http.Cookie {
 	if j.out.left || !tool.SameHost(j.out.request.URL, u) {
 		return nil

@@ -58,14 +58,14 @@ type landing struct {
 	bodies    int
 }
 
-// cutError is that of a body of which a part has not come.
+// cutError is the error of a body of which a part has not come.
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "the body was cut short: " + e.err.Error() }
 
 func (e *cutError) Unwrap() error { return e.err }
 
-// errAnother is that of a part of another body than the one that is there.
+// errAnother is the error of a part of another body than the one that is there.
 var errAnother = errors.New("the server has sent a part of another body")
 
 func (l *landing) land(ctx context.Context) error {
@@ -219,10 +219,10 @@ func (l *landing) copy(response *http.Response, stop context.CancelCauseFunc) er
 // landBuffer is how much of a body is read at once, in bytes.
 const landBuffer = 64 << 10
 
-// errIdle is that of a body that stopped coming.
+// errIdle is the error of a body that stopped coming.
 var errIdle = fmt.Errorf("nothing came for %s", landIdle)
 
-// diskError is that of the file that a body is landed in.
+// diskError is the error of the file that a body is landed in.
 func diskError(err error) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "no_space", Err: err,

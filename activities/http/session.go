@@ -241,7 +241,7 @@ func (a *loginAnswer) fault(format string, args ...any) *tool.Error {
 	}
 }
 
-// token is that of an answer.
+// token is the token of an answer.
 func (a *loginAnswer) token(session *connection.SessionSettings) (accessToken, error) {
 	value, err := a.value("token", session.Token)
 	if err != nil {

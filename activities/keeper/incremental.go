@@ -100,7 +100,7 @@ func refusal(object interpreter.ErrorObject) error {
 // Temporal refuses over 2 MB.
 const MostListed = 2000
 
-// States are those whose names have a prefix.
+// States are the states whose names have a prefix.
 func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, error) {
 	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix}
 	for len(states) <= MostListed {
@@ -114,7 +114,7 @@ func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, 
 	return states, nil
 }
 
-// History is that of a state.
+// History is the history of a state.
 func (k Group) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
 	return queryStates[incremental.StateChange](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
 }
@@ -165,7 +165,7 @@ func StatesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 	return states, more, nil
 }
 
-// workflowIDs are those of the workflows that a query of the list finds, up to so many.
+// workflowIDs are the IDs of the workflows that a query of the list finds, up to so many.
 func workflowIDs(ctx context.Context, query string, most int) (ids []string, more bool, err error) {
 	c, seen := activity.GetClient(ctx), map[string]bool{}
 	for page := []byte(nil); ; {
@@ -213,7 +213,7 @@ func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
 	return of, nil
 }
 
-// runningHolders are those of a queue that have not ended.
+// runningHolders are the holders of a queue that have not ended.
 func runningHolders(ctx context.Context, of queue.Queue) (holders []string, since time.Time, err error) {
 	for _, holder := range of.Holders {
 		running, err := isRunning(ctx, holder.Member)

@@ -86,7 +86,7 @@ func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admit
 	return admitted, err
 }
 
-// hold is that of an attempt to start a run, which passes the gate of all attempts; nil
+// hold is the hold of an attempt to start a run, which passes the gate of all attempts; nil
 // where nothing holds it.
 func (t *trees) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
 	if attempt == nil {

@@ -32,7 +32,7 @@ type insertion struct {
 	relation string
 }
 
-// insertionOf is that of a write into the table that the transaction has described.
+// insertionOf is the insertion of a write into the table that the transaction has described.
 func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insertion {
 	i := &insertion{write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] }}
 	for _, column := range w.Lacking() {

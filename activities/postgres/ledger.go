@@ -260,7 +260,8 @@ func byteaArray(values [][]byte) string {
 	return string(append(literal, '}'))
 }
 
-// unseen looks the chunks from one on up, and leaves out the rows that are known.
+// unseen searches the chunks from the given one on for rows that the state knows, and leaves
+// them out.
 func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup, from int) (*sqltool.TableWrite, error) {
 	for i := from; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
@@ -300,7 +301,7 @@ func isSQLState(err error, states ...string) bool {
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }
 
-// ledgerTables are those that notes and operation keys need.
+// ledgerTables are the tables that notes and operation keys need.
 var ledgerTables = []sqltool.NewTable{
 	{Name: sqltool.WritesTable, Create: []string{
 		"CREATE TABLE IF NOT EXISTS " + sqltool.WritesTable + " (operation_key text PRIMARY KEY, " +

@@ -42,7 +42,7 @@ type session struct {
 	fresh bool
 	// run is the only one that has used it, for what is plain; "" is not known.
 	run string
-	// settings are those that the server reports by itself, as they were at first.
+	// settings are the settings that the server reports by itself, as they were at first.
 	settings reportedSettings
 	// tables are described for writes to come, by their quoted names.
 	tables map[string]tableDescription

@@ -124,7 +124,7 @@ type openFile struct {
 	keeper *sql.Conn
 	names  []string      // of the database, its log and the log's index
 	files  []os.FileInfo // under these names, nil for what is not there
-	// columns are those of its tables that are known.
+	// columns are the columns of its tables that are known.
 	columns knownColumns
 
 	mu     sync.Mutex

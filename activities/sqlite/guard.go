@@ -139,7 +139,7 @@ const (
 	pragmaSets                   // it stays in the connection
 )
 
-// pragmaUses are those that a statement may use. What is not here works on
+// pragmaUses are the uses that a statement may use. What is not here works on
 // other files, on the process, or on the schema behind SQLite's back.
 var pragmaUses = map[string]pragmaUse{
 	"table_info": pragmaAsks, "table_xinfo": pragmaAsks, "table_list": pragmaAsks, "index_list": pragmaAsks,
@@ -156,7 +156,7 @@ var pragmaUses = map[string]pragmaUse{
 	"automatic_index": pragmaSets, "reverse_unordered_selects": pragmaSets, "query_only": pragmaSets, "auto_vacuum": pragmaSets,
 }
 
-// refusedFunctions are those that no statement may call: they load code.
+// refusedFunctions are the functions that no statement may call: they load code.
 var refusedFunctions = []string{"load_extension", "fts3_tokenizer"}
 
 // allow is SQLite's question whether an action may be compiled.

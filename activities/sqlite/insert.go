@@ -145,7 +145,7 @@ func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string
 	return sqltool.QuoteNames(columns), "(" + strings.Join(values, ", ") + ")"
 }
 
-// values are those of the rows from first up to end, and the bytes of texts among them.
+// values are the values of the rows from first up to end, and the bytes of texts among them.
 func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 	values = make([]any, 0, (end-first)*len(i.Columns))
 	for at, row := range i.Rows[first:end] {

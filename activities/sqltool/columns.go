@@ -273,7 +273,7 @@ func appendNew(list []string, text string) []string {
 	return append(slices.Clip(list), text)
 }
 
-// kindsOfTypes are those of PostgreSQL by their names, and by the other names that an author may give them.
+// kindsOfTypes are the types of PostgreSQL by their names, and by the other names that an author may give them.
 var kindsOfTypes = map[string]ColumnKind{
 	"smallint": kindSmallint, "int2": kindSmallint,
 	"integer": kindInteger, "int": kindInteger, "int4": kindInteger,

@@ -45,7 +45,7 @@ func (k StateTool) MoveState(ctx context.Context, in interpreter.ToolInput, writ
 	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &TableWrite{stateRows: stateRows{State: &write}}) })
 }
 
-// States are those whose names have the prefix.
+// States are the states whose names have the prefix.
 func (k StateTool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {
 		states, err = findStates(ctx, tx, prefix)

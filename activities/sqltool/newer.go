@@ -87,7 +87,7 @@ func (s *stage) begin(ctx context.Context) error {
 	return s.beginReading(ctx)
 }
 
-// beginReading makes the table for what is newer.
+// beginReading creates the table that collects the rows which other loads write from now on.
 func (s *stage) beginReading(ctx context.Context) error {
 	if err := s.tx.Alone(); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *stage) beginReading(ctx context.Context) error {
 // Begins reports whether the write has a call or loop known that begins to read.
 func (s *staging) Begins() bool { return s.Staged() && s.Do == interpreter.StagingBegin }
 
-// StagingID is that of the call or loop of a write that is staged.
+// StagingID is the ID of the call or loop of a write that is staged.
 func (s *staging) StagingID() string { return s.ID }
 
 // Alone reports whether nobody else may write to the table meanwhile, as far as that is known before: where a call or loop begins to read,

@@ -186,7 +186,7 @@ func (w *TableWrite) part(from, to int) *TableWrite {
 	return w.pick(rows)
 }
 
-// rejectedColumns are those of the table, the key first.
+// rejectedColumns are the columns of the table, the key first.
 var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
 // reject writes a row to the table of those that are refused, once.

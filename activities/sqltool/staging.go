@@ -95,7 +95,7 @@ func (b *bounds) limits() []limit {
 // Staged reports whether what is written is published with the rest of its call or loop.
 func (s *staging) Staged() bool { return s.Staging != nil }
 
-// part is that of the write; a call without a loop has one.
+// part is the part of the write; a call without a loop has one.
 func (s *staging) part() int64 {
 	if s.Part == nil {
 		return -1
@@ -326,7 +326,7 @@ type stage struct {
 	// newer is the table with the keys of what other loads have written since this one began to read; nil where there is none.
 	newer  *TableWrite
 	staged int64 // rows of the part
-	// columns are those that rows of the part have had.
+	// columns are the columns that rows of the part have had.
 	columns []string
 	// published is what publishing has done, nil before.
 	published *WriteResult
@@ -691,8 +691,8 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 	return changes, nil
 }
 
-// definition is that of the column in a table beside its own: what a row lacks is there what it would be in its target, and what
-// cannot be NULL in the target cannot be NULL beside it.
+// definition is the definition of the column in a table beside its own: what a row lacks is there what it would be in its
+// target, and what cannot be NULL in the target cannot be NULL beside it.
 func (c InspectedColumn) definition() string {
 	definition := quoteName(c.Name) + " " + c.Type
 	if c.ReadOnly {

@@ -319,7 +319,8 @@ func rowKey(claim incremental.Claim) any {
 	return string(text)
 }
 
-// otherTables are those of a claim beside the one that the state is kept for, as their column has them; nil where they are not known.
+// otherTables are the tables of a claim beside the one that the state is kept for, as their column has them; nil where they are
+// not known.
 func otherTables(digests []string) any {
 	if digests == nil {
 		return nil

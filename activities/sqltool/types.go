@@ -18,13 +18,13 @@ import (
 // Types are types of columns by what they hold.
 type Types map[ColumnKind]string
 
-// PostgresTypes are those of PostgreSQL.
+// PostgresTypes are the types of PostgreSQL.
 var PostgresTypes = Types{
 	kindInteger: "integer", kindBigint: "bigint", kindNumeric: "numeric", kindDouble: "double precision", kindBoolean: "boolean",
 	kindText: "text", kindJSON: "jsonb", kindInstant: "timestamptz", kindDate: "date",
 }
 
-// SQLiteTypes are those of SQLite, where a column that is not declared as text makes numbers of texts.
+// SQLiteTypes are the types of SQLite, where a column that is not declared as text makes numbers of texts.
 var SQLiteTypes = Types{kindBigint: "bigint", kindNumeric: "numeric", kindBoolean: "boolean", kindText: "text", kindJSON: "text"}
 
 // LongText is the kind of a column that keeps the digits of any number.

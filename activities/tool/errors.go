@@ -32,7 +32,7 @@ type Error struct {
 	Status  int               // HTTP status, 0 for none
 	// RetryAfter is the wait that the other side requested, nil when it did not.
 	RetryAfter *time.Duration
-	// Headers are those of a failed answer, with lower-case names; what carries
+	// Headers are the headers of a failed answer, with lower-case names; what carries
 	// credentials is left out of the history, and the rest is bounded.
 	Headers map[string]string
 	// Answer has what a failed response says beside its status and headers; nil if there was no

@@ -47,10 +47,10 @@ type place struct {
 	// Source is the hash of its bytes, and Bytes how many these are.
 	Source string `json:"source"`
 	Bytes  int64  `json:"bytes"`
-	// Rows are those of the source that have been written, or left out, and Line that in which the last of them begins.
+	// Rows are the rows of the source that have been written, or left out, and Line that in which the last of them begins.
 	Rows int64 `json:"rows"`
 	Line int   `json:"line,omitempty"`
-	// Batches are those of the round.
+	// Batches are the batches of the round.
 	Batches int `json:"batches"`
 	// Given are the rows of the batch. Written and LeftOut are figures of the batches before it, as its own are not known when the
 	// entry is made.

@@ -12,6 +12,6 @@ type Doing struct {
 	Since   time.Time `json:"since"`
 	// Turn says that the attempt waits for its turn under a rate limit.
 	Turn bool `json:"turn,omitempty"`
-	// Made are the attempts that it has made in this activity.
+	// Made are the attempts that the call has made in this activity.
 	Made Stretches `json:"made,omitempty"`
 }

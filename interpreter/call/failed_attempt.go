@@ -16,7 +16,7 @@ type FailedAttempt struct {
 	Visit int
 	Index *int   // of the iteration, nil without a loop
 	Sink  string // its place in the playbook, "" for a step's own call
-	// OperationKey is that of the request; "" where the call has begun again.
+	// OperationKey is the key of the request; "" where the call has begun again.
 	OperationKey string
 	Next         string // what follows, "" where the call has ended
 	Error        *interpreter.ErrorObject

@@ -67,7 +67,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 	return entry, err
 }
 
-// Warnings are those of the call so far.
+// Warnings are the warnings of the call so far.
 func (v View) Warnings() []string { return v.state.Warnings }
 
 // SetNoted sets what ledgers hold of the call.

@@ -19,7 +19,7 @@ type News struct {
 	Step  string `json:"step,omitempty"`
 	Visit int    `json:"visit,omitempty"`
 	Index *int   `json:"index,omitempty"`
-	// Status is that of the run or the step, Attempts those that the step made.
+	// Status is the status of the run or the step, Attempts those that the step made.
 	Status   interpreter.Status       `json:"status,omitempty"`
 	Attempts int                      `json:"attempts,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`

@@ -23,7 +23,7 @@ type PlanInput struct {
 // SinkTarget is where a sink writes, as far as that is known without a run.
 type SinkTarget struct {
 	Sink *playbook.Sink
-	// Action is that of the sink, Input its request without what it writes.
+	// Action is the action of the sink, Input its request without what it writes.
 	Action *playbook.Action
 	Input  interpreter.ToolInput
 	// Unknown says why Input is not known, "" where it is.
@@ -32,7 +32,7 @@ type SinkTarget struct {
 	ByElement bool
 }
 
-// Targets are those of all sinks that the call may write to, without an element of a loop also those of
+// Targets are the targets of all sinks that the call may write to, without an element of a loop also those of
 // its iterations.
 func (c *Config) Targets(now time.Time) []SinkTarget {
 	sinks := c.All()

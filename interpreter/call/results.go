@@ -90,7 +90,7 @@ func (r results) lacks(result *interpreter.CallResult) {
 	}
 }
 
-// data is that of a call that succeeds: what the policy that ends it says, what
+// data is the data of a call that succeeds: what the policy that ends it says, what
 // was collected, or the last page. Where a failure ends it, what was collected
 // goes first.
 func (r results) data(d decided) (any, error) {

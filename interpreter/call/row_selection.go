@@ -23,7 +23,7 @@ type rowSelection struct {
 	lacking  func(page, kept any)
 }
 
-// rowSelection is that of the last page, with the budget of its decision.
+// rowSelection is the selection of the last page, with the budget of its decision.
 func (r reader) rowSelection(budget *expression.Budget) rowSelection {
 	return rowSelection{config: r.config, scope: r.policyScope, budget: budget}
 }

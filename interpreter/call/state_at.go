@@ -19,7 +19,7 @@ type StateAt struct {
 	// Each says that the elements of a loop have a state each, whose names begin with Prefix.
 	Each   bool
 	Prefix string
-	// Name is that of the state; "" of Each without an element.
+	// Name is the name of the state; "" of Each without an element.
 	Name string
 	// Key is the name under which visits of the step share the state.
 	Key string

@@ -17,10 +17,10 @@ type View struct {
 
 	Begun     bool // whether anything of the call has happened
 	StartedAt time.Time
-	// Attempts are those that were made of the call, RequestAttempts of its request. Attempt is the number of
+	// Attempts are the attempts that were made of the call, RequestAttempts of its request. Attempt is the number of
 	// the current attempt, else of the last one.
 	Attempts, RequestAttempts, Attempt int
-	// Pages are those that were fetched, Page is the number of the current one.
+	// Pages are the pages that were fetched, Page is the number of the current one.
 	Pages, Page int
 	Written     int // sinks that are done
 	Noted       Noted
@@ -29,7 +29,7 @@ type View struct {
 	// Stopped says that the call has ended in a way in which it may be continued.
 	Stopped bool
 	Request request.Request // the one at hand
-	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
+	// Failure is the failure of the last attempt, or of a poll that waits for people; nil for none.
 	// Last is that of the last attempt alone, and Refused the one that a policy has made of its answer.
 	Failure, Last, Refused *interpreter.ErrorObject
 	// OthersWait is how many seconds the attempts under the same rate limit wait, because a policy has read
@@ -68,10 +68,10 @@ func (c *Call) Finished() bool { return c.state.head().End != nil }
 // is due may still change it.
 func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
 
-// Traits are those of the call's tool, the usual ones where it cannot be known.
+// Traits are the traits of the call's tool, the usual ones where it cannot be known.
 func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
 
-// Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
+// Status is the status of the call. wait is what its host has it, or a sink of it, wait for, nil for
 // nothing, and until is when that is over.
 func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
 	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}

@@ -17,7 +17,7 @@ type Stretch struct {
 	AttemptTo int    `json:"attempt_to,omitempty"`
 	PageTo    int    `json:"page_to,omitempty"`
 	Place     string `json:"place,omitempty"` // of the sink whose attempt it is
-	// Turn is how many seconds of it were waits for a turn under a rate limit.
+	// Turn is the part of the time, in seconds, that the attempts waited under a rate limit.
 	Turn  float64                  `json:"turn,omitempty"`
 	Began time.Time                `json:"began"`
 	Ended time.Time                `json:"ended"`

@@ -22,7 +22,7 @@ type Task struct {
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`
 	Args  expression.Value `json:"args,omitzero"` // of the route
-	// Name is that of the playbook's file, Hash the beginning of its hash, for readers.
+	// Name is the name of the playbook's file, Hash the beginning of its hash, for readers.
 	Name string              `json:"name"`
 	Hash string              `json:"hash,omitempty"`
 	Run  interpreter.RunInfo `json:"run"`
@@ -204,8 +204,8 @@ type Driven struct {
 	// Noted and Written are those of State, of a call with a result.
 	Noted   Noted `json:"noted,omitempty"`
 	Written int   `json:"written,omitempty"`
-	// Outcome is that of the last attempt, if State is the state before it: the two together are smaller than the state after it.
-	// The next host applies it before anything else.
+	// Outcome is the outcome of the last attempt, if State is the state before it: the two together are smaller than the state
+	// after it. The next host applies it before anything else.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
 	// Made are the attempts that were made here, for display. Nil if Result already shows them.
 	Made Stretches `json:"made,omitempty"`
@@ -213,7 +213,7 @@ type Driven struct {
 	Unwritten Stretches `json:"unwritten,omitempty"`
 }
 
-// Failure is that of the last attempt which was made since a state, nil where it
+// Failure is the failure of the last attempt which was made since a state, nil where it
 // succeeded.
 func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	switch {

@@ -151,7 +151,7 @@ func (s *State) warnOnce(warning string) {
 	}
 }
 
-// Failure is that of the last attempt, or of a poll that waits for people; nil for
+// Failure is the failure of the last attempt, or of a poll that waits for people; nil for
 // none.
 func (s *State) Failure() *interpreter.ErrorObject {
 	if hold := s.head().Hold; hold != nil && hold.Failure != nil {

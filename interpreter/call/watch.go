@@ -17,7 +17,7 @@ type Observer func(Observation)
 // Observation is one thing that a call has decided.
 type Observation struct {
 	Facts
-	// Policies are those that matched an outcome, the one that decided last; none where
+	// Policies are the policies that matched an outcome, the one that decided last; none where
 	// no policy did.
 	Policies []*playbook.Policy
 	// Decided says that Policies are about the outcome of an attempt, whose number is
@@ -88,7 +88,7 @@ type Ahead struct {
 	// Attempt says that the call comes to another attempt by itself, Wait is the wait before it, nil for none.
 	Attempt bool
 	Wait    *interpreter.Wait
-	// Request is that of the next page; nil where the call makes the same one again, or none.
+	// Request is the request of the next page; nil where the call makes the same one again, or none.
 	Request *request.Request
 }
 

@@ -38,7 +38,7 @@ func hasPart(name string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// HasPart reports whether a part of a name is that of a secret.
+// HasPart reports whether a name has a part, such as token or key, by which secrets are named.
 func HasPart(name string) bool { return hasPart(name, parts) }
 
 // MayName reports whether the name of a parameter is that of a secret.

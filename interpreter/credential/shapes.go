@@ -35,7 +35,7 @@ func Looks(text string) bool {
 	return len(text) >= longDistinct || len(text) >= MinDistinct && (letters && numbers || others)
 }
 
-// beginnings are those that providers give their tokens.
+// beginnings are the beginnings that providers give their tokens.
 const beginnings = `(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|shpat_|shpss_|shpca_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|lin_api_|dop_v1_|sntrys_`
 
 // likeWords are beginnings that words have too.

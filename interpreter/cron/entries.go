@@ -201,7 +201,7 @@ func Members(set uint64) []int {
 	return all
 }
 
-// steps are those of a line that has the same minutes in each hour of each day, where the clocks
+// steps are the steps of a line that has the same minutes in each hour of each day, where the clocks
 // move by as much; nil for another one.
 func (l Line) steps(moves []Transition) []Step {
 	if !hourField.all(l.hours) || !dayField.all(l.days) || !monthField.all(l.months) || !weekdayField.all(l.weekdays) {

@@ -33,7 +33,7 @@ var (
 	weekdayField = field{"day of the week", 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}
 )
 
-// fields are those of a line, in its order.
+// fields are the fields of a line, in its order.
 var fields = []field{minuteField, hourField, dayField, monthField, weekdayField}
 
 // shorthands are the words that stand for a line.

@@ -14,7 +14,7 @@ type Transition struct {
 	before, after time.Duration // how far the clocks are ahead of UTC
 }
 
-// Transitions are those of a zone from one moment to another, exclusive.
+// Transitions are the transitions of a zone from one moment to another, exclusive.
 func Transitions(zone *time.Location, from, to time.Time) []Transition {
 	var all []Transition
 	for at := from; at.Before(to); {

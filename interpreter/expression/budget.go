@@ -43,7 +43,7 @@ type Budget struct {
 	bytes  int
 	now    time.Time
 	notes  []note
-	// machine is that of all evaluations, nil for one of each.
+	// machine is the machine of all evaluations, nil for one of each.
 	machine *machine
 	// row is the element that a RowMap is at.
 	row int

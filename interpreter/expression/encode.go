@@ -63,7 +63,7 @@ const (
 // buffer is what a value is written with.
 type buffer struct {
 	bytes []byte
-	// keys are those of the maps that are being written, in order, the innermost last.
+	// keys are the keys of the maps that are being written, in order, the innermost last.
 	keys []string
 }
 

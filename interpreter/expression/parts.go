@@ -46,7 +46,7 @@ func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	return all
 }
 
-// Parts are those of all expressions of the template; see [Program.Parts].
+// Parts are the parts of all expressions of the template; see [Program.Parts].
 func (t *Template) Parts(scope Scope, b *Budget) []Part {
 	var all []Part
 	for _, s := range t.segments {

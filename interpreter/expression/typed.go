@@ -107,7 +107,7 @@ func writtenType(node ast.Node) Type {
 	return AnyType
 }
 
-// resultTypes are those of functions that give one type whatever they are given.
+// resultTypes are the types of functions that give one type whatever they are given.
 var resultTypes = map[string]Type{
 	"len": NumberType, "count": NumberType, "sum": NumberType, "int": NumberType, "float": NumberType, "abs": NumberType,
 	"round": NumberType, "floor": NumberType, "ceil": NumberType,

@@ -28,7 +28,7 @@ const (
 	Token   CursorType = "token"
 )
 
-// Types are those that an author can choose.
+// Types are the types that an author can choose.
 var Types = []string{string(Time), string(Date), string(Integer), string(Text)}
 
 // Cursor is a point in the order of a source; kept in workflow history.

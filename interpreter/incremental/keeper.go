@@ -302,7 +302,7 @@ func (k *Keeper) drop(at int) {
 	k.changes = slices.Delete(k.changes, at, at+1)
 }
 
-// States are those of a range.
+// States are the states of a range.
 func (k *Keeper) States(within NameRange) []State {
 	states, most := []State{}, RangeSize
 	if within.Most > 0 {

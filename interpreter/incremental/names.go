@@ -24,7 +24,7 @@ const (
 	SnapshotQuery = "snapshot"
 )
 
-// WorkflowID is that of the workflow that keeps the states of a group. Different groups have
+// WorkflowID is the ID of the workflow that keeps the states of a group. Different groups have
 // different ones, whatever their names hold.
 func WorkflowID(group string) string {
 	return expression.BoundedID(WorkflowIDPrefix(group))

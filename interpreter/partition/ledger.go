@@ -24,7 +24,7 @@ const (
 	NoteActivity  = "note_partition"
 )
 
-// WorkflowID is that of the workflow that keeps what is done of a playbook's partitions.
+// WorkflowID is the ID of the workflow that keeps what is done of a playbook's partitions.
 func WorkflowID(playbook string) string {
 	return expression.BoundedID("reprise-partitions/" + url.PathEscape(playbook))
 }

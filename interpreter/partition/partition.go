@@ -130,7 +130,7 @@ func (s *Set) text(t time.Time) string {
 	return shown.Format(time.RFC3339)
 }
 
-// length is that of each partition, 0 for those of the calendar.
+// length is the length of each partition, 0 for those of the calendar.
 func (s *Set) length() time.Duration {
 	if s.rule.Unit == Hour {
 		return time.Hour

@@ -128,7 +128,7 @@ func readExpect(d *decoder, w written, pb *Playbook) {
 	}
 }
 
-// Notices are those of a step that has ended, by how it did.
+// Notices are the notices of a step that has ended, by how it did.
 func (s *Step) Notices(failed bool) []*Sink {
 	if failed {
 		return sinksOf(s.OnFailure)
@@ -136,7 +136,7 @@ func (s *Step) Notices(failed bool) []*Sink {
 	return sinksOf(s.OnSuccess)
 }
 
-// Notices are those of the playbook for an event, each with a place that says
+// Notices are the notices of the playbook for an event, each with a place that says
 // which event it is. on_success takes completed and partial_success, on_failure
 // failed.
 func (pb *Playbook) Notices(event string) []*Sink {

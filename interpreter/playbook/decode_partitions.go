@@ -21,7 +21,7 @@ type Partitions struct {
 	Values Words // place of the value of each word
 	// Zone is the name of the time zone, "" for UTC.
 	Zone string
-	// Length is that of each partition where it is no unit of the calendar.
+	// Length is the length of each partition where it is no unit of the calendar.
 	Length time.Duration
 }
 

@@ -118,7 +118,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	return name, true
 }
 
-// readUsedPolicies are those of the list that a use names, with the numbers that follow
+// readUsedPolicies are the policies of the list that a use names, with the numbers that follow
 // those before it.
 func readUsedPolicies(d *decoder, name *yaml.Node, place string, before int) []*Policy {
 	list := d.listOf(name)

@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// testSections are those of a file of tests, which is no part of the language.
+// testSections are the sections of a file of tests, which is no part of the language.
 var testSections = []*section{testsSection, testSection, testBeforeSection, testAnswerSection, testActSection, testExpectSection}
 
 // TestSections are the sections of a file of tests, for their documentation.
@@ -135,7 +135,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 	})
 }
 
-// testRunWords are those of a test that say how its run is made; an earlier run has them too.
+// testRunWords are the words of a test that say how its run is made; an earlier run has them too.
 var testRunWords = []keyOf[Test]{
 	{key{name: "workload", doc: "overrides the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
 	{

@@ -33,7 +33,7 @@ type restField struct {
 	spelt string // as written, which an older name differs from
 }
 
-// positions are those of the values, each under prefix and its key.
+// positions are the positions of the values, each under prefix and its key.
 func (f *fields) positions(into Words, prefix string) Words {
 	for _, k := range f.keys {
 		into[prefix+k.name] = position(f.values[k.name])

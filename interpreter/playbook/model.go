@@ -146,7 +146,7 @@ type Action struct {
 	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
 	// where there is none. It is another playbook: nothing of it is rendered here.
 	Inline *Playbook
-	// problems are those that decoding found in the value of a field.
+	// problems are the problems that decoding found in the value of a field.
 	problems map[string]source.Diagnostics
 }
 
@@ -200,7 +200,7 @@ func (n *Node) Call() *Action {
 	return call
 }
 
-// Traits are those of the call's tool where that is written out, else the usual ones.
+// Traits are the traits of the call's tool where that is written out, else the usual ones.
 func (a *Action) Traits() Traits {
 	name, _ := a.ToolName()
 	return TraitsOf(name)

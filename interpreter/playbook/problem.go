@@ -52,7 +52,7 @@ type decoder struct {
 	Problems
 
 	older bool // noetl.io/v1
-	// sections are those of the language. The decoder has them, as what reads a
+	// sections are the sections of the language. The decoder has them, as what reads a
 	// section cannot name all others.
 	sections []*section
 	// broken are nodes with a problem already reported, so that nothing that
@@ -213,7 +213,7 @@ var (
 	CodeRouter            = code("router", "a step without a tool has retry, loop, incremental or sink")
 )
 
-// ownCodes are those of this package.
+// ownCodes are the codes of this package.
 var ownCodes []CodeDoc
 
 // code is a code, and what it means in the documents.
@@ -231,7 +231,7 @@ type CodeDoc struct {
 // Codes are the codes of diagnostics that decoding gives, of expressions and SQL included.
 func Codes() []CodeDoc { return slices.Concat(ownCodes, expressionCodes, statementCodes) }
 
-// expressionCodes are those of package expression.
+// expressionCodes are the codes of package expression.
 var expressionCodes = []CodeDoc{
 	{"ambiguous", "an expression is read differently by Jinja and expr"},
 	{"arguments", "a function has too few or too many arguments"},
@@ -245,7 +245,7 @@ var expressionCodes = []CodeDoc{
 	{"unsupported", "an expression uses a form of Jinja or expr that is not supported"},
 }
 
-// statementCodes are those of package statement.
+// statementCodes are the codes of package statement.
 var statementCodes = []CodeDoc{
 	{"own-placeholder", "a statement has both templates and placeholders, such as $1"},
 	{"sql-replace-dropped", "a replace that doubles quotes is dropped, because values are bound (warning)"},

@@ -242,7 +242,7 @@ func (pb *Playbook) Resolve(action *Action) *Action {
 type WorkloadReads struct {
 	// Whole says that one of them sees all of it.
 	Whole bool
-	// Keys are those that the playbook's workload has, and those that expressions name
+	// Keys are the keys that the playbook's workload has, and those that expressions name
 	// and only a run supplies. Sorted.
 	Keys []string
 }

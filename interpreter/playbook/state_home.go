@@ -70,8 +70,8 @@ func (s *Step) rowSinks() []*Sink {
 	return slices.Concat(s.SuccessSinks(), s.AggregateSinks())
 }
 
-// OtherTables are those that get rows of a step which stay there, beside the one that its state is kept for: each once, as the playbook
-// writes its name and its place.
+// OtherTables are the tables that get rows of a step which stay there, beside the one that its state is kept for: each once, as
+// the playbook writes its name and its place.
 func (pb *Playbook) OtherTables(step *Step) []string {
 	home, tables := pb.StateHome(step), []string{}
 	for _, sink := range step.rowSinks() {
@@ -115,7 +115,7 @@ func FixedAuth(sink *Action, policies []*Policy) bool {
 	return sink.Auth != nil && !sink.Auth.Names(AttemptNames(policies)...)
 }
 
-// AttemptNames are those of what only exists after an attempt, of a call with these policies.
+// AttemptNames are the names of what only exists after an attempt, of a call with these policies.
 func AttemptNames(policies []*Policy) []string {
 	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", ArgsWord,
 		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
@@ -126,7 +126,7 @@ func (a *Action) PlaceNaming(names ...string) *Node {
 	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
-// CollectedNames are those of what calls with these policies collect.
+// CollectedNames are the names of what calls with these policies collect.
 func CollectedNames(policies []*Policy) []string {
 	names := []string{DefaultInto}
 	for _, policy := range policies {

@@ -157,7 +157,7 @@ type TestList struct {
 	CallName
 
 	Items []any
-	// Places are those of the items.
+	// Places are the places of the items.
 	Places []source.Position
 }
 

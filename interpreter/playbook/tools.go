@@ -76,7 +76,7 @@ type ToolSpec struct {
 type Traits struct {
 	// Timeout bounds one attempt where the step says nothing (docs/concepts/limits.md#of-a-run).
 	Timeout time.Duration
-	// Dialect is that of the tool's spec.
+	// Dialect is the dialect of the tool's spec.
 	Dialect string
 	// Keyed tools are sent this key where their method writes and the step does not
 	// choose: operation or attempt (docs/concepts/attempts.md#keys).

@@ -16,7 +16,7 @@ import (
 type Member struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"` // the first of its chain
-	// Visit is that of the step which waits for its state, and no other visit of the run; "" for
+	// Visit is the visit of the step which waits for its state, and no other visit of the run; "" for
 	// the run as a whole.
 	Visit string `json:"visit,omitempty"`
 }
@@ -114,7 +114,7 @@ type Entry struct {
 	Replaces bool `json:"replaces,omitempty"`
 	// Leaving says that the run was asked to cancel.
 	Leaving bool `json:"leaving,omitempty"`
-	// Parents are those of its request.
+	// Parents are the parents of its request.
 	Parents []Holding `json:"parents,omitempty"`
 	bytes   int       // see size
 }
@@ -131,7 +131,7 @@ func (e *Entry) size() int {
 // from the times that it is given. Kept in workflow history.
 type Queue struct {
 	Name Name `json:"name"`
-	// Limit is that of the last request: versions of a playbook may differ.
+	// Limit is the limit of the last request: versions of a playbook may differ.
 	Limit    int       `json:"limit,omitempty"`
 	Holders  []Entry   `json:"holders,omitempty"` // the oldest first
 	Waiting  []Entry   `json:"queue,omitempty"`   // the next one first
@@ -255,7 +255,7 @@ func (q Queue) Recovered() Queue {
 	return q
 }
 
-// state is that of a run, "" for one that is not there.
+// state is the state of a run, "" for one that is not there.
 func (q *Queue) state(run Member) State {
 	is := func(entry Entry) bool { return entry.Member == run }
 	switch {
@@ -341,7 +341,7 @@ type Status struct {
 	// when they got it.
 	Holders      []string    `json:"holders,omitempty"`
 	HoldersSince []time.Time `json:"holders_since,omitempty"`
-	// Positions are those of the runs that were named, from 1 and in their order; 0 for one
+	// Positions are the positions of the runs that were named, from 1 and in their order; 0 for one
 	// that does not wait. A Run without a run ID is whichever run of its workflow ID waits.
 	Positions []int `json:"positions,omitempty"`
 }

@@ -17,7 +17,7 @@ type Counters struct {
 	// Named counts them in the whole call.
 	NamedInRow int `json:"named_in_row,omitempty"`
 	Named      int `json:"named,omitempty"`
-	// Limits are those of the operator of the worker. They apply to every failure, also if
+	// Limits are the limits of the operator of the worker. They apply to every failure, also if
 	// validation could not evaluate the policy's condition.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 }

@@ -52,7 +52,7 @@ func (f *File) Between(from, to Position) string {
 	return string(f.data[first:last])
 }
 
-// Edits are those of all diagnostics, in the order of the file and none over another one.
+// Edits are the edits of all diagnostics, in the order of the file and none over another one.
 func (f *File) Edits(found Diagnostics) []Edit {
 	edits := lists.Pick(found, f.Edit)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })

@@ -22,7 +22,8 @@ var notOperands = set("select", "distinct", "all", "any", "some", "where", "and"
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic",
 	"is", "glob", "regexp", "match", "from", "join", "in", "by", "set", "values", "as", "using", "for", "placing", "interval")
 
-// clauses are the words that say what a list at their depth holds.
+// clauses are the keywords that begin a clause. They show what the list is that follows at the
+// same depth of parentheses.
 var clauses = set("select", "from", "where", "by", "set", "values", "having", "limit", "offset", "returning",
 	"on", "using", "into", "window", "union", "intersect", "except", "fetch", "for", "when", "rows", "range", "groups")
 

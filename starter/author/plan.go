@@ -291,7 +291,7 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 	return nil
 }
 
-// problems are those of all steps.
+// problems are the problems of all steps.
 func (d *planDocument) problems() (all []string) {
 	for _, step := range d.Steps {
 		all = append(all, step.Problem)

@@ -254,7 +254,7 @@ type testDocument struct {
 	Clock    float64         `json:"clock_seconds"` // of the test's clock
 	Took     float64         `json:"took_seconds"`
 	Failures []failureObject `json:"failures"`
-	// Warnings are those of a completed run, where the test expects none.
+	// Warnings are the warnings of a completed run, where the test expects none.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

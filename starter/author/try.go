@@ -150,7 +150,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 	return options, err
 }
 
-// tryResources are those of a local worker.
+// tryResources are the resources of a local worker.
 func tryResources(o *TryOptions) (activities.Resources, error) {
 	resources, err := host.Resources(o.Connections, os.Getenv("REPRISE_RATE_LIMITS"))
 	if err != nil {

@@ -33,7 +33,7 @@ type App struct {
 	Streams
 	Screen     *terminal.Screen // Out, for what has to be written as it is
 	Interrupts *Interrupts
-	// Warnings are those of the command itself, which a run's report ends with.
+	// Warnings are the warnings of the command itself, which a run's report ends with.
 	Warnings []string
 	// Files has the folder that files are read in; nil reads them anywhere.
 	Files *Confinement

@@ -51,7 +51,7 @@ func (f *letterFlags) addRun(command *cobra.Command) {
 	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, if several runs had the workflow ID; default: the latest")
 }
 
-// ErrorClasses are those by which dead letters are chosen.
+// ErrorClasses are the classes by which dead letters are chosen.
 var ErrorClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}
 
 // filter checks the flags.

@@ -28,7 +28,7 @@ const DefaultBackfillConcurrency = 4
 type Backfill struct {
 	Of   load.CheckedPlaybook
 	Keys []string
-	// Workload is that of each run.
+	// Workload is the workload of each run.
 	Workload    map[string]any
 	WorkflowID  string // "" for one made of the playbook's name
 	Folder      string // of the playbooks that are run by name

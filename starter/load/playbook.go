@@ -125,7 +125,7 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 	return ReadPlaybook(a, name)
 }
 
-// Codes are those of a playbook and of all that it runs, as far as they are known
+// Codes are the codes of a playbook and of all that it runs, as far as they are known
 // here: by name, those of a folder.
 func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
 	if len(c.Book.Callers()) == 0 {

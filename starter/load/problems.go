@@ -70,7 +70,7 @@ func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	streams.Advisef("%s", text)
 }
 
-// Problems are those of a file that are printed.
+// Problems are the problems of a file that are printed.
 func Problems(found source.Diagnostics) []Problem {
 	found, _ = found.First(playbook.MaxShown)
 	return lists.Map(found, func(d source.Diagnostic) Problem {
@@ -81,7 +81,7 @@ func Problems(found source.Diagnostics) []Problem {
 	})
 }
 
-// Severity is that of a problem in words, which GitHub and SARIF have too.
+// Severity is the severity of a problem in words, which GitHub and SARIF have too.
 func Severity(d source.Diagnostic) string {
 	if d.Severity == source.Warning {
 		return "warning"

@@ -177,7 +177,7 @@ func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
 	})
 }
 
-// layout is that of the times in a list: with seconds where runs of a minute differ by
+// layout is the layout of the times in a list: with seconds where runs of a minute differ by
 // them, or begin within one.
 func (d *ScheduleDocument) layout() string {
 	every, err := time.ParseDuration(d.Every)

@@ -70,7 +70,7 @@ type Session struct {
 	cleanUp   func()              // runs last; nil for nothing
 	Telemetry *telemetry.Telemetry
 	Ends      bool // the server ends with the run, so nothing leads back to it
-	// flags are those with which another command finds the server, " --address HOST:PORT" and
+	// flags are the flags with which another command finds the server, " --address HOST:PORT" and
 	// so on; "" where it finds the server without.
 	Flags string
 }

@@ -58,7 +58,7 @@ func (s *Session) NeedsWorker(ctx context.Context, why string) error {
 const workerTimeout = 5 * time.Minute
 
 // OnWorker runs a workflow that reads or changes something for the command, and returns its
-// result. what begins its errors.
+// result. Errors begin with what.
 func OnWorker[T any](ctx context.Context, s *Session, id, workflow, what string, input any) (result T, err error) {
 	run, err := s.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: s.TaskQueue, WorkflowExecutionTimeout: workerTimeout,

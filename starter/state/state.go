@@ -226,7 +226,7 @@ type foundStates struct {
 	heldSince time.Time
 }
 
-// states are those that a step keeps, or the one of that name.
+// states are the states that a step keeps, or the one of that name.
 func states(ctx context.Context, s *session.Session, of keptStep) (found foundStates, err error) {
 	prefix := of.at.Prefix
 	if of.at.Name != "" {

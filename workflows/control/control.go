@@ -94,7 +94,7 @@ func WithControls(
 	return gate.WithChildren(ctx, c), c
 }
 
-// ControlsOf are those of the workflow, which WithControls has given it.
+// ControlsOf are the controls of the workflow, which WithControls has given it.
 func ControlsOf(ctx workflow.Context) *Controls {
 	return gate.ChildrenOf(ctx).(*Controls) // WithControls put it there
 }
@@ -199,7 +199,7 @@ func (c *Controls) Open(wait *OpenWait) (over func()) {
 	}
 }
 
-// waitMark is that of a timer by which a call waits.
+// waitMark is the mark of a timer by which a call waits.
 func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 	of := machine.Config()
 	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}

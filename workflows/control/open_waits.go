@@ -58,7 +58,7 @@ func (w *OpenWaits) addReport(report protocol.WaitReport) {
 	w.fresh, w.Reported, w.Expires = fresh, true, interpreter.Sooner(w.Expires, report.Until)
 }
 
-// Status is that of a workflow of which this is open.
+// Status is the status of a workflow of which this is open.
 func (w *OpenWaits) Status() interpreter.Status {
 	paused, queued, waiting := w.of[interpreter.Paused], w.of[interpreter.Queued], w.of[interpreter.RetryPending]
 	switch {
@@ -76,7 +76,7 @@ func (w *OpenWaits) Status() interpreter.Status {
 	return interpreter.Running
 }
 
-// report is that of the status.
+// report is the report of the status.
 func (w *OpenWaits) report() protocol.WaitReport {
 	report := protocol.WaitReport{Status: w.Status()}
 	if report.Status == interpreter.RetryPending {

@@ -86,8 +86,8 @@ func (c *Controls) DrainParent(ctx workflow.Context) {
 	}
 }
 
-// fromParent names the run that a steering is about. A parent run decides nothing about
-// the waits of this one.
+// fromParent names the run whose people gave a command. A parent run decides nothing about the
+// waits of this one.
 func (c *Controls) fromParent(steering protocol.Steering) protocol.Steering {
 	if steering.Run == "" {
 		steering.Run = c.Parents[len(c.Parents)-1].Run

@@ -35,7 +35,7 @@ type Driver struct {
 	// Renews reports whether the call continues as new, before everything that it does
 	// once it has begun; nil is never.
 	Renews func() bool
-	// Slot is that of the call's child in the window of its loop; nil where the call
+	// Slot is the slot of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
 	Slot *control.Slot
 	// apart says that activities may fetch pages, alone that the next page is fetched

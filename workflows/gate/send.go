@@ -235,7 +235,7 @@ const (
 	MostDeliveries = 1000
 )
 
-// options are those of whatever is sent there. Temporal's own retry of an activity
+// options are the options of whatever is sent there. Temporal's own retry of an activity
 // only delivers one again when its worker was lost or returned it.
 func (d Recipient) options(ctx workflow.Context) workflow.Context {
 	switch d.kind {

@@ -136,7 +136,7 @@ type batch struct {
 	// children are the runs of other playbooks that calls have started last.
 	children []string
 	hosted   []int // calls that an activity makes
-	// slot is that in the loop's window; nil where one iteration follows the other.
+	// slot is the slot in the loop's window; nil where one iteration follows the other.
 	slot *control.Slot
 	// allowance is how many runs of other playbooks the calls may start without a request.
 	allowance drive.Allowance
@@ -442,7 +442,7 @@ func (b *batch) finish(ctx workflow.Context) (*protocol.CallsOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// failure is that of the first iteration where all of them failed. Details that
+// failure is the failure of the first iteration where all of them failed. Details that
 // Temporal may not keep of a failure are better a result.
 func (b *batch) failure(output *protocol.CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1

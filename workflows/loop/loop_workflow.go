@@ -127,7 +127,7 @@ func (l *Loop) width() int {
 	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
-// index is that of the element at a position of the input.
+// index is the index of the element at a position of the input.
 func (l *Loop) index(position int) int {
 	if chosen := l.Input.Chosen; chosen != nil {
 		return chosen.Indexes[position]
@@ -135,7 +135,7 @@ func (l *Loop) index(position int) int {
 	return l.Shard.First + position
 }
 
-// position is that of the iteration with an index; false where the input does not
+// position is the position of the iteration with an index; false where the input does not
 // have it.
 func (l *Loop) position(index int) (int, bool) {
 	if chosen := l.Input.Chosen; chosen != nil {
@@ -145,7 +145,7 @@ func (l *Loop) position(index int) (int, bool) {
 	return position, position >= 0 && position < len(l.Input.Elements)
 }
 
-// size is that of the collection.
+// size is the size of the collection.
 func (l *Loop) size() int {
 	if l.Input.Chosen != nil {
 		return l.Input.Chosen.Size

@@ -14,7 +14,7 @@ const NewsSignal = "news"
 // workflow history.
 type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
-	// Number is that of the news: see RunState.Notified.
+	// Number is the number of the news: see RunState.Notified.
 	Number int           `json:"number"`
 	News   call.News     `json:"news"`
 	Call   call.Snapshot `json:"call"`

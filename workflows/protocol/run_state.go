@@ -41,7 +41,7 @@ type RunFrame struct {
 	Warnings []string         `json:"warnings,omitempty"`
 	// ValidationWarnings are what validation has warned of when the run began.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
-	// Failure is that of the run; of a reprocess that of the first loop that failed.
+	// Failure is the failure of the run; of a reprocess that of the first loop that failed.
 	Failure *interpreter.ErrorObject `json:"failure,omitempty"`
 	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
 	StartedAt time.Time `json:"started_at,omitzero"`

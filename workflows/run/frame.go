@@ -75,7 +75,7 @@ func (f *frame) warn(text string) {
 	f.Warnings = lists.Add(f.Warnings, text)
 }
 
-// tree is that of the run.
+// tree is the tree of the run.
 func (f *frame) tree() interpreter.Tree {
 	if called := f.input.Called; called != nil {
 		return called.Tree

@@ -39,7 +39,7 @@ type notices struct {
 	renewing bool
 	// once has the events of steps that were sent, each once per visit.
 	once map[string]bool
-	// outbox is that of the run, which the context of an update does not have.
+	// outbox is the outbox of the run, which the context of an update does not have.
 	outbox *gate.Outbox
 }
 

@@ -33,7 +33,7 @@ type status struct {
 
 // turnView is what is shown of the turns of a run.
 type turnView interface {
-	// ticket is that of the run, nil where its playbook has no concurrency key.
+	// ticket is the ticket of the run, nil where its playbook has no concurrency key.
 	ticket() *queue.Ticket
 	// queued reports whether the run waits for its turn.
 	queued() bool

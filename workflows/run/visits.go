@@ -9,7 +9,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// visits are those of steps that have begun, in that order.
+// visits are the visits of steps that have begun, in that order.
 type visits struct {
 	records []*protocol.StepRecord
 	live    map[*protocol.StepRecord]*call.Call // of the steps that make a call

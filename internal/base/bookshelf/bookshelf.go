@@ -18,7 +18,7 @@ import (
 // ErrUnknown says that the folder has no playbook of a name.
 var ErrUnknown = errors.New("no such playbook")
 
-// names are those by which a file of the folder can be requested: no path, and nothing
+// names are the names by which a file of the folder can be requested: no path, and nothing
 // that is hidden.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
@@ -62,7 +62,7 @@ func ReadFile(folder, file string) ([]byte, error) {
 // testSuffix ends the names of files of tests, which are beside their playbooks.
 const testSuffix = "_test.yaml"
 
-// Names are those of the playbooks in a folder, sorted; none of a folder that cannot
+// Names are the names of the playbooks in a folder, sorted; none of a folder that cannot
 // be read. Files of tests are none, nor are those that say nothing of a playbook.
 func Names(folder string) []string {
 	root, err := os.OpenRoot(folder)

@@ -18,7 +18,7 @@ import (
 // Path is where the server of answers accepts them, below its base URL.
 const Path = "/v1/callbacks/"
 
-// PagePath is that of its pages for people.
+// PagePath is the path of its pages for people.
 const PagePath = "/v1/approvals/"
 
 // Variable is the environment variable of the base URL of that server, as others

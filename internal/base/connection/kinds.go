@@ -64,7 +64,7 @@ func (s section) database() {
 	}
 }
 
-// headers are those of all kinds that are headers, in the order of their kinds and names.
+// headers are the headers of all kinds that are headers, in the order of their kinds and names.
 func (s section) headers() (all []NameValue) {
 	if s.has("bearer") {
 		all = append(all, s.header("bearer", bearer(s.requiredSecret("bearer"))))

@@ -115,7 +115,7 @@ func (h *heldTask) check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// references are those of the whole history.
+// references are the references of the whole history.
 func (h *heldTask) references(ctx context.Context) ([]reference, error) {
 	found := []reference{}
 	visit := func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {

@@ -109,7 +109,7 @@ func (f Places) Holds(info fs.FileInfo) bool {
 	return false
 }
 
-// folders are those of programs here.
+// folders are the folders of programs here.
 func (f Places) folders() []string {
 	if f.Directory == "" || f.Directory == "." {
 		return []string{Folder}

@@ -181,7 +181,7 @@ func (s *Masker) masker() *masker {
 	return s.ready
 }
 
-// maskers are those of the set and of the sets that it is with.
+// maskers are the maskers of the set and of the sets that it is with.
 func (s *Masker) maskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {

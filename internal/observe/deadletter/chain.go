@@ -95,7 +95,7 @@ func (c *Chain) Running() *runs.Run {
 	return nil
 }
 
-// iterationKey is that of an iteration in every run of a chain.
+// iterationKey is the key of an iteration in every run of a chain.
 type iterationKey struct {
 	step         string
 	visit, index int
@@ -173,7 +173,7 @@ func indexAt(input protocol.LoopInput, position int) int {
 	return position
 }
 
-// id is that of the letter of an iteration.
+// id is the id of the letter of an iteration.
 func (c *Chain) id(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }

@@ -103,7 +103,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Letters are those of many chains that a filter takes, newest first.
+// Letters are the letters of many chains that a filter takes, newest first.
 func Letters(chains []*Chain, filter Filter) []Letter {
 	var all []Letter
 	for _, chain := range chains {

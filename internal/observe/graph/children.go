@@ -14,7 +14,7 @@ const mostInner = 20
 
 // Children draws the playbooks that a playbook runs into its steps.
 type Children struct {
-	// Files are those that the playbook names by path, by the names of their files.
+	// Files are the files that the playbook names by path, by the names of their files.
 	Files map[string]string
 	// Run finds a run that a step has started; nil draws none.
 	Run func(id string) (*playbook.Playbook, *runs.Status)

@@ -17,7 +17,7 @@ import (
 // Cause is why a run failed, or the first of its iterations that did: the request, the answer and the policy that decided.
 type Cause struct {
 	Step string // with its visit and the index of the iteration; "" where no step failed
-	// Element is that of the iteration, "" for none.
+	// Element is the element of the iteration, "" for none.
 	Element string
 	Message string
 	// Request is the URL of the request, and Params are its parameters as JSON; "" where they are not known. Values of

@@ -329,7 +329,7 @@ func tookOf(step runs.Step, status *runs.Status) string {
 	return terminal.Duration(step.EndedAt.Sub(step.StartedAt))
 }
 
-// StepAttempt is that of a step's own call; a loop counts those of all iterations.
+// StepAttempt is the attempt of a step's own call; a loop counts those of all iterations.
 func StepAttempt(step runs.Step) string {
 	if step.Loop != nil {
 		return ""

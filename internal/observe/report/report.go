@@ -174,7 +174,7 @@ func (v *view) tiles() {
 	add("of both for rate limits", percent(&v.Stats.LimitShare))
 }
 
-// itemTiles are those of the items of the run, or of its child runs.
+// itemTiles are the tiles of the items of the run, or of its child runs.
 func (v *view) itemTiles(inChildRuns bool) {
 	items, failures, retries, where := 0, 0, 0, ""
 	for _, of := range v.Stats.Steps {

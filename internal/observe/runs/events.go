@@ -23,7 +23,7 @@ type serverOrigin struct {
 	run Found
 }
 
-// load is that of origin.
+// load implements origin.
 func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter) (*projector, error) {
 	recorded, err := o.recorded(ctx, from.workflowID, from.runID)
 	if err != nil {
@@ -41,7 +41,7 @@ func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter
 	return p, nil
 }
 
-// revision is that of origin.
+// revision implements origin.
 func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) {
 	described, err := o.Client.DescribeWorkflowExecution(ctx, of.workflowID, of.runID)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) 
 	return revision, nil
 }
 
-// records is that of origin.
+// records implements origin.
 func (o *serverOrigin) records(ctx context.Context, latest bool) ([]protocol.StepRecord, string, error) {
 	found, err := o.describe(ctx, o.run.WorkflowID, o.run.last)
 	if err != nil {

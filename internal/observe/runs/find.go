@@ -68,7 +68,7 @@ type Found struct {
 	// Status.
 	cancelling bool
 	stalled    string
-	// activities are those that had not ended, where the run was described.
+	// activities are the activities that had not ended, where the run was described.
 	activities []*workflowpb.PendingActivityInfo
 	// ended is how the server says that it ended.
 	ended enumspb.WorkflowExecutionStatus

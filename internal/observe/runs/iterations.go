@@ -43,7 +43,7 @@ type Iteration struct {
 	Index int `json:"index"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
-	// Element is that of one that failed in a run that has ended.
+	// Element is the element of one that failed in a run that has ended.
 	Element expression.Value `json:"-"`
 	ChildRuns
 	Item

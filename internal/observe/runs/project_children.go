@@ -12,8 +12,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// children adds the iterations of children, and links to the histories of children that
-// are requested.
+// children adds the iterations that children ran, and links to their histories if those are
+// requested.
 func (p *projector) children() error {
 	batches, failed, err := p.batches()
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *projector) iteration(by int64, event Event, iteration interpreter.Itera
 	}
 }
 
-// IterationEvents are those of the end of an iteration, the last of which is event.
+// IterationEvents are the events of the end of an iteration, the last of which is event.
 func IterationEvents(event Event, iteration interpreter.IterationResult) (events []Event) {
 	result := iteration.Result
 	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.Ended()

@@ -102,8 +102,8 @@ func attemptsMade(
 	return made, failure
 }
 
-// unwritten adds the attempts of a hosted call's sinks that failed, which were made from
-// the time of first on. They become the last of these sinks.
+// unwritten adds the failed attempts of a hosted call's sinks, made from the time of first on.
+// Each becomes the last attempt of its sink.
 func (p *projector) unwritten(id int64, which string, first Event, failed call.Stretches, ended time.Time) {
 	event, at := first, first.At
 	for i, stretch := range failed {

@@ -114,7 +114,7 @@ func latestKnown(a, b time.Time) time.Time {
 	return a
 }
 
-// Workers are those that the server knows to poll a task queue for workflow tasks.
+// Workers are the workers that the server knows to poll a task queue for workflow tasks.
 type Workers struct {
 	Count int
 	// LastPoll is when the last of their polls began, zero where there are none: the server lists

@@ -16,7 +16,7 @@ import (
 // QueuePosition is what a run waits for that has not got its turn under its concurrency key.
 type QueuePosition struct {
 	Name queue.Name `json:"name"`
-	// WorkflowID is that of the workflow that gives the runs of the key their turns.
+	// WorkflowID is the ID of the workflow that gives the runs of the key their turns.
 	WorkflowID string    `json:"workflow_id"`
 	Since      time.Time `json:"since,omitzero"`
 	Limit      int       `json:"limit,omitempty"`

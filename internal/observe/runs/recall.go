@@ -23,7 +23,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Activities are those by which runs read earlier runs, or a part of their own that has
+// Activities are the activities by which runs read earlier runs, or a part of their own that has
 // ended without a result, by name. store is that of large values.
 func Activities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *earlierRuns {
@@ -105,7 +105,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 	return low + sort.Search(high-low-1, func(i int) bool { return !exists(low + 1 + i) }), failure
 }
 
-// recallOne queries the run with an ID and a key. It is false where there is none.
+// recallOne queries the run with an ID and a key. ok is false if there is no such run.
 func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.EarlierAnswers) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {

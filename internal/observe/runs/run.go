@@ -342,7 +342,7 @@ func (run *Run) Book() (*playbook.Playbook, error) {
 	return interpreter.Load(run.Input.Name, run.Input.Source)
 }
 
-// Playbook is that of a run, which its first event holds. It takes one call to the
+// Playbook is the playbook of a run, which its first event holds. It takes one call to the
 // server.
 func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
 	book, _, err := r.Source(ctx, run)
@@ -362,7 +362,8 @@ func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map
 	return book, input.Files, nil
 }
 
-// StepNames are those of the playbook of a run. It takes one call to the server.
+// StepNames returns the names of the steps in the playbook of a run. It takes one call to the
+// server.
 func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	book, err := r.Playbook(ctx, run)
 	if err != nil {
@@ -379,7 +380,7 @@ var ErrNotFound = errors.New("there is no such run")
 type Reader struct {
 	Client client.Client
 	Store  *payload.Store // of large values, nil for none
-	// Namespace is that of the client; only List, Find and Status need it.
+	// Namespace is the namespace of the client; only List, Find and Status need it.
 	Namespace string
 	// Patience bounds one query of a workflow: without a worker it gets no answer, and
 	// a busy worker answers late.

@@ -145,7 +145,7 @@ func (s Schedules) describe(ctx context.Context, ids []string) ([]*Schedule, err
 	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
-// ids are those of all schedules of playbooks, sorted. The list of the server
+// ids are the ids of all schedules of playbooks, sorted. The list of the server
 // is a second or so behind.
 func (s Schedules) ids(ctx context.Context) ([]string, error) {
 	entries, err := s.runs.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})

@@ -33,7 +33,7 @@ type Status struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// ValidationWarnings are what validation has warned of when the run began.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
-	// FurtherWarnings are those that say more than the errors of the steps.
+	// FurtherWarnings are the warnings that say more than the errors of the steps.
 	FurtherWarnings []string                 `json:"-"`
 	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
@@ -129,7 +129,7 @@ type Step struct {
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
-	// Iterations are those that Iterations found; Left counts what it left out.
+	// Iterations are the iterations that Iterations found; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	// Waits are what the iterations of a running loop wait for, most of them first.
 	// WaitsOf is how many iterations were queried.
@@ -139,7 +139,7 @@ type Step struct {
 
 	open  []string // workflow IDs of the children of its loop
 	turns int      // iterations that wait for their turns, where they were queried
-	// keepers are those that wait for a state that is out of reach.
+	// keepers are the keepers that wait for a state that is out of reach.
 	keepers int
 	// counted says that all of its iterations that are open were queried.
 	counted bool
@@ -220,7 +220,7 @@ func (s *Status) Visits(name string) []*Step {
 	return visits
 }
 
-// Names are those of the steps in a status, each once.
+// Names are the names of the steps in a status, each once.
 func (s *Status) Names() []string {
 	var names []string
 	for _, step := range s.Steps {

@@ -168,7 +168,7 @@ func (c *Collector) span(span Span) {
 	}
 }
 
-// figures are those of a step; of all beyond a bound those of one that has no name.
+// figures are the figures of a step; of all beyond a bound those of one that has no name.
 func (c *Collector) figures(step string) *Figures {
 	key := stepKey{c.current.Playbook, step, c.child}
 	if c.steps[key] == nil && len(c.order) >= mostSteps {

@@ -14,7 +14,7 @@ import (
 // Stats sums up one run or several, each with its child runs.
 type Stats struct {
 	Runs []RunSummary `json:"runs"`
-	// ChildRuns are those that steps of the runs have started and wait for, and theirs.
+	// ChildRuns are the runs that steps of the runs have started and wait for, and theirs.
 	ChildRuns ChildRunCounts `json:"child_runs"`
 	// Attempts is the histogram of attempts until success, of the iterations and of
 	// the steps without a loop that succeeded. Pages do not count: what fetched ten
@@ -36,7 +36,7 @@ type Stats struct {
 	// Rows is what the runs did to data, by tables. It includes what their child runs did, once; nil where nothing was
 	// counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
-	// Watermarks are those of the steps that keep a state, in the order in which they have ended. WatermarksLeft counts
+	// Watermarks are the watermarks of the steps that keep a state, in the order in which they have ended. WatermarksLeft counts
 	// those beyond the hundred that it lists.
 	Watermarks     []WatermarkMove `json:"watermarks,omitempty"`
 	WatermarksLeft int             `json:"watermarks_left,omitempty"`
@@ -92,14 +92,14 @@ type ErrorCount struct {
 	Items    int               `json:"items"`
 }
 
-// Waits are those with the same reason.
+// Waits are the waits with the same reason.
 type Waits struct {
 	Reason  string  `json:"reason"`
 	Waits   int     `json:"waits"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Figures are those of a step, over all of its visits and runs. An item is an
+// Figures are the figures of a step, over all of its visits and runs. An item is an
 // iteration, or a visit of a step without a loop. Items = Success + Failed +
 // Cancelled + Open.
 type Figures struct {
@@ -162,7 +162,7 @@ type FailureGroup struct {
 	Kind        interpreter.Kind  `json:"kind"`
 	Status      int               `json:"status,omitempty"`
 	Items       int               `json:"items"`
-	// Message is that of the first; Indexes are those of the first iterations.
+	// Message is the message of the first; Indexes are those of the first iterations.
 	Message string `json:"message"`
 	Indexes []int  `json:"indexes,omitempty"`
 }

@@ -250,7 +250,7 @@ output: "{{ backfill.stats }}"
 `, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
 }
 
-// Workload is that of the playbook of a backfill.
+// Workload is the workload of the playbook of a backfill.
 func Workload(keys []string, given map[string]any) map[string]any {
 	if given == nil {
 		given = map[string]any{}

@@ -30,7 +30,7 @@ type sale struct {
 	UpdatedAt string `json:"updated_at"`
 }
 
-// sales are those of a scenario, in the order of their changes.
+// sales are the sales of a scenario, in the order of their changes.
 type sales struct {
 	rows    []sale
 	changes int

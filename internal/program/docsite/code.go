@@ -36,7 +36,7 @@ func (codeBlocks) render(w util.BufWriter, document []byte, node ast.Node, enter
 	return ast.WalkSkipChildren, err
 }
 
-// plainLanguages are those of output, which has no colours.
+// plainLanguages are the languages of output, which has no colours.
 var plainLanguages = map[string]bool{"": true, "text": true}
 
 // codeBlock is a block of code as HTML.

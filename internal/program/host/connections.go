@@ -21,7 +21,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Connections are those of a YAML file, a map of names to texts and maps
+// Connections are the connections of a YAML file, a map of names to texts and maps
 // of what is sent, and then those of the environment; path "" is the environment alone.
 // Nothing of a connection is ever part of an error.
 func Connections(path string) (tool.ConnectionResolver, error) {

@@ -182,7 +182,7 @@ func RateLimits(path string) (activities.RateLimits, error) {
 	return limits, nil
 }
 
-// ClientOptions are those of a worker's client, which keeps large values in the store;
+// ClientOptions are the options of a worker's client, which keeps large values in the store;
 // nil is none. The logger gets the runs that wait for it; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
@@ -196,7 +196,7 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 	return options
 }
 
-// cancelledDetails are those of a workflow that was cancelled and cannot report its
+// cancelledDetails are the details of a workflow that was cancelled and cannot report its
 // progress. Only runs have any: the parent of another workflow counts its work as
 // cancelled.
 func cancelledDetails(workflowType, reason string) *commonpb.Payloads {

@@ -110,7 +110,7 @@ func (g *Guard) Check(ctx context.Context, code string) error {
 	}
 }
 
-// hashes are those of the code that an execution may run: what the memo at the
+// hashes are the hashes of the code that an execution may run: what the memo at the
 // root of its tree vouches for.
 func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, error) {
 	if of.ID == "" {

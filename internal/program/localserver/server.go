@@ -179,7 +179,7 @@ func privately(binary string, args []string) *exec.Cmd {
 	return exec.Command(shell, append([]string{"-c", `umask 077; exec "$0" "$@"`, binary}, args...)...) //nolint:noctx // as above
 }
 
-// socket is that of the web UI.
+// socket is the socket of the web UI.
 func (s *Server) socket() string { return filepath.Join(s.folder, "ui") }
 
 // leave removes what the server had beside its state.

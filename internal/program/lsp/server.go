@@ -194,7 +194,7 @@ func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagno
 	return doc, doc.problems
 }
 
-// problems are those of a playbook, or of a file of tests.
+// problems are the problems of a playbook, or of a file of tests.
 func (s *Server) problems(file *source.File) (*playbook.Playbook, source.Diagnostics) {
 	if strings.HasSuffix(file.Name, playbook.TestSuffix) {
 		_, found := playbook.DecodeTests(file)

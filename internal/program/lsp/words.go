@@ -65,7 +65,7 @@ type keyProposal struct {
 	detail string
 }
 
-// keys are those that may be at a place: of its section, and the fields of its tool.
+// keys are the keys that may be at a place: of its section, and the fields of its tool.
 func (s *Server) keys(p place) []keyProposal {
 	var all []keyProposal
 	for _, section := range playbook.Sections() {

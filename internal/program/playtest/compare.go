@@ -450,7 +450,7 @@ func (c *comparison) compareRoutes() {
 	}
 }
 
-// statusOf is that of the last visit of a step; skipped for one that no branch has reached.
+// statusOf is the status of the last visit of a step; skipped for one that no branch has reached.
 func statusOf(records []interpreter.StepRecord, step string) string {
 	status := string(interpreter.Skipped)
 	for _, record := range records {

@@ -112,7 +112,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 	return found
 }
 
-// answersOf are those of a test, and of the runs before it.
+// answersOf are the answers of a test, and of the runs before it.
 func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	all := slices.Clone(test.Answers)
 	for _, before := range test.Before {

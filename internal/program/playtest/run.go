@@ -31,7 +31,7 @@ type Report struct {
 // Result is what the run has come to; the error is that it has come to nothing.
 func (r *Report) Result() (protocol.Result, error) { return r.outcome.result, r.outcome.err }
 
-// Warnings are those of a run that has completed, where the test says nothing of warnings.
+// Warnings are the warnings of a run that has completed, where the test says nothing of warnings.
 func (r *Report) Warnings() []string {
 	if r.outcome.err != nil || r.outcome.result.Status != interpreter.Completed || r.Test.Expect.Words.Has("warnings") {
 		return nil

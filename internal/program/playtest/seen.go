@@ -220,7 +220,7 @@ func byIteration[T any](all []T, who func(T) caller) []T {
 	return sorted
 }
 
-// positions are those of a call in the loops around it.
+// positions are the positions of a call in the loops around it.
 func positions(who caller) []int {
 	all := lists.Map(who.outer, func(outer iteration) int { return position(outer.index) })
 	return append(all, position(who.index))

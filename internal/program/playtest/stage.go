@@ -328,7 +328,7 @@ func (s *stage) perform(act *playbook.TestAct) {
 	}), protocol.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
-// connections are those of the test. One that it does not name has a made-up token, which
+// connections are the connections of the test. One that it does not name has a made-up token, which
 // is enough for http; of sqlite and postgres the test has to say where they are.
 func (s *stage) connections() (testConnections, error) {
 	connections := testConnections{given: map[string]string{}}

@@ -94,7 +94,7 @@ func (p part) member(key string) (part, bool) {
 	return part{node: yamltree.Keys(p.own())[key], value: value}, true
 }
 
-// keys are those of a map, in the order of the file.
+// keys are the keys of a map, in the order of the file.
 func (p part) keys() []*yaml.Node {
 	var all []*yaml.Node
 	for key := range yamltree.Pairs(p.own()) {
@@ -235,7 +235,7 @@ func (r *reader) request(of part) *Request {
 	return request
 }
 
-// value is that of a key; nil where it is not there.
+// value is the value of a key; nil where it is not there.
 func value(of part, key string) *expression.Value {
 	member, has := of.member(key)
 	if !has {

@@ -32,7 +32,7 @@ type Recording struct {
 
 // Step is the answers that one step, or one sink, got.
 type Step struct {
-	// Name is that of the step (fetch), of a sink (fetch.sink), or of a step of a playbook that a
+	// Name is the name of the step (fetch), of a sink (fetch.sink), or of a step of a playbook that a
 	// step runs (load/fetch).
 	Name    string
 	Entries []Entry
@@ -61,7 +61,7 @@ type Request struct {
 	Body        *expression.Value // nil for none
 }
 
-// Entries are those of a step, nil where the recording has none.
+// Entries are the entries of a step, nil where the recording has none.
 func (r *Recording) Entries(step string) []Entry {
 	for _, one := range r.Steps {
 		if one.Name == step {

@@ -181,7 +181,7 @@ func add(n *yaml.Node, key string, value *yaml.Node) {
 // plain are texts that YAML reads as text without quotes.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$|^[0-9]+(ms|s|m|h)$`)
 
-// words are those that YAML or readers of it take for something else.
+// words are the words that YAML or readers of it take for something else.
 var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
 
 // Text is the node of a text, with quotes where YAML could take it for something else.

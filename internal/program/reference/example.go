@@ -132,7 +132,7 @@ func without(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == hole })
 }
 
-// lines are those of the snippet, the first of them behind what is before the hole.
+// lines are the lines of the snippet, the first of them behind what is before the hole.
 func (s wordForm) lines(before string) []string {
 	lines := strings.Split(s.snippet, "\n")
 	for i := range lines {

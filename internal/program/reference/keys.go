@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// paths are those of sections, as people write them.
+// paths are the paths of sections, as people write them.
 var paths = map[string]string{
 	"playbook": "", "metadata": "metadata", "schedule": "metadata.schedule", "trigger": "metadata.triggers", "concurrency": "concurrency",
 	"partitions": "partitions", "workbook entry": "workbook", "step": "step", "tool": "tool", "loop": "loop", "incremental": "incremental",
@@ -20,7 +20,7 @@ var paths = map[string]string{
 	"tests": "", "test test": "tests", "test before": "tests.before", "test answer": "tests.answers", "test at": "tests.at", "test expect": "tests.expect",
 }
 
-// testSections are those of files of tests, by names that playbooks have not.
+// testSections are the sections of files of tests, by names that playbooks have not.
 func testSections() []playbook.Section {
 	sections := playbook.TestSections()
 	for i := range sections {
@@ -239,7 +239,7 @@ func (r *Reference) Child(section, key string) string {
 	return ""
 }
 
-// Sections are those of playbooks, then those of files of tests, whose keys have entries.
+// Sections are the sections of playbooks, then those of files of tests, whose keys have entries.
 func (r *Reference) Sections() []playbook.Section {
 	return append(playbook.Sections(), testSections()...)
 }

@@ -17,7 +17,7 @@ type Page struct {
 	About string // one sentence
 }
 
-// Pages are those of the reference in the order of reading.
+// Pages are the pages of the reference in the order of reading.
 func Pages() []Page {
 	return []Page{
 		{"playbook", "Playbook", "The keys at the top of a playbook, with `metadata`, `concurrency`, `partitions`, `workbook`, `policies` and notices."},
@@ -49,7 +49,7 @@ var pages = map[string]string{
 	"retry": "retry", "sink": "sinks",
 }
 
-// pagesOf are those that have all entries of a kind.
+// pagesOf are the pages that have all entries of a kind.
 var pagesOf = map[Kind]string{
 	OfTool: "tools", OfField: "tools", OfName: "expressions", OfFunction: "expressions", OfTestKey: "tests", OfCode: "diagnostics", OfStatus: "statuses",
 	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
@@ -93,7 +93,7 @@ func (e Entry) Label() string {
 	return e.Heading()
 }
 
-// Anchor is that of a heading, as code forges make it.
+// Anchor is the anchor of a heading, as code forges make it.
 func Anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {

@@ -3,7 +3,7 @@ package reference
 // attribute is a search attribute of runs.
 type attribute struct{ name, kind, doc string }
 
-// attributes are those that starter setup adds to a namespace; a test compares them with what
+// attributes are the attributes that starter setup adds to a namespace; a test compares them with what
 // workflows write.
 var attributes = []attribute{
 	{"RepriseStatus", "Keyword", "The status of the run. It changes when the run ends, is paused or queued, or awaits an answer, and when everything in it waits for a retry or for a person. In loops and child runs, that wait must last at least 30 s and a hundredth of the run's time so far."},
@@ -64,7 +64,7 @@ var variables = []variable{
 // file is a file that a program reads.
 type file struct{ name, of, doc, example string }
 
-// files are those that operators write; a test reads the examples.
+// files are the files that operators write; a test reads the examples.
 var files = []file{
 	{
 		"connections.yaml", ofWorkers + ", and serve",

@@ -60,7 +60,7 @@ type Entry struct {
 	Type    string `json:"type,omitempty"`
 	Bounds  string `json:"bounds,omitempty"`
 	Default string `json:"default,omitempty"`
-	// Words are those that are accepted: values of a choice, members of a name, or the keys
+	// Words are the words that are accepted: values of a choice, members of a name, or the keys
 	// and fields below a section or tool.
 	Words []string `json:"words,omitempty"`
 	// Where are the places in which it may be.

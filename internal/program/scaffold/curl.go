@@ -344,7 +344,7 @@ func (c *curl) finish() error {
 	return nil
 }
 
-// methods are those that tool http sends.
+// methods are the methods that tool http sends.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 // setAddress takes an address apart.
@@ -362,7 +362,7 @@ func (r *Request) setAddress(address string) error {
 	return nil
 }
 
-// pairsOf are those of a query or form, in order; numbers are numbers.
+// pairsOf are the pairs of a query or form, in order; numbers are numbers.
 func pairsOf(query string) (pairs []Pair) {
 	for _, part := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(part, "=")

@@ -21,7 +21,7 @@ const (
 	StyleWebhook = "webhook"
 )
 
-// Styles are those that a playbook can be made for.
+// Styles are the styles that a playbook can be made for.
 var Styles = []string{StylePage, StyleOffset, StyleCursor, StyleLink, StylePoll, StyleExport, StyleGraphQL, StyleWebhook}
 
 // Names of parameters, by what they say, in the form of plain.
@@ -186,7 +186,7 @@ func (f *finder) linkHeader() (paging, bool) {
 	}, true
 }
 
-// nextAddress is that of the second page of a test.
+// nextAddress is the address of the second page of a test.
 func (f *finder) nextAddress() string {
 	return f.of.Base + inPath.ReplaceAllString(f.of.Path, "1") + "?page=2"
 }

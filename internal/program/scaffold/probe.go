@@ -26,7 +26,7 @@ type Probe struct {
 	known   *secrets.Masker
 }
 
-// Secrets are those of the request.
+// Secrets are the secrets of the request.
 func (p *Probe) Secrets() *secrets.Masker { return p.known }
 
 // String is the request without its parameters and headers.

@@ -40,9 +40,9 @@ type Draft struct {
 	Name     string
 	Playbook []byte
 	Test     []byte // nil where none can be made
-	// Style is that of its paging, "" for none.
+	// Style is the style of its paging, "" for none.
 	Style string
-	// Connections are those that it needs, with what to set.
+	// Connections are the connections that it needs, with what to set.
 	Connections []Connection
 	// Notes are what people have to know, such as what was left out.
 	Notes []string

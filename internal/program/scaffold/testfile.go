@@ -69,7 +69,7 @@ func (w *writer) testConnections() *yaml.Node {
 	return connections
 }
 
-// answers are those of the test, and what comes of them.
+// answers are the answers of the test, and what comes of them.
 func (w *writer) answers() (answers, expect *yaml.Node) {
 	switch w.paging.style {
 	case StyleExport:
@@ -193,7 +193,7 @@ func madeRows(list any) []any {
 	return rows
 }
 
-// pollAnswers are those of a job that ends with its second answer.
+// pollAnswers are the answers of a job that ends with its second answer.
 func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	answer := w.found.answer
 	if expression.MapOf(answer) == nil {

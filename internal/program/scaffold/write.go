@@ -119,7 +119,7 @@ func (f *finder) isJob() bool {
 	return has && status.value != nil && !f.hasRows && f.of.Method == "GET"
 }
 
-// openStatuses are those of jobs that have not ended.
+// openStatuses are the statuses of jobs that have not ended.
 var openStatuses = []string{"pending", "queued", "running", "processing", "in_progress", "started", "created", "waiting", "inprogress"}
 
 var (
@@ -272,7 +272,7 @@ func (w *writer) url() string {
 // isBelow reports whether the address is below the path of its connection.
 func (w *writer) isBelow() bool { return w.of.login != nil && w.of.login.below }
 
-// steps are those of the playbook.
+// steps are the steps of the playbook.
 func (w *writer) steps() *yaml.Node {
 	switch w.paging.style {
 	case StyleExport:
@@ -293,7 +293,7 @@ func (w *writer) steps() *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{step}}
 }
 
-// stepName is that of the step that fetches.
+// stepName is the name of the step that fetches.
 const stepName = "fetch"
 
 // request adds the fields of the request to a step.
@@ -339,7 +339,7 @@ func (w *writer) request(step *yaml.Node) {
 	}
 }
 
-// body is that of the request, with the number of rows of a page where that is in it.
+// body is the body of the request, with the number of rows of a page where that is in it.
 func (w *writer) body() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
 		return set(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
@@ -373,7 +373,7 @@ func (w *writer) loop(step *yaml.Node) {
 	node.Add(step, "loop", loop)
 }
 
-// policies are those of the step: what failed and may work later, and what there is more of.
+// policies are the policies of the step: what failed and may work later, and what there is more of.
 func (w *writer) policies() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {

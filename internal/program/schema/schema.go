@@ -125,7 +125,7 @@ func (g *generator) section(s playbook.Section) node {
 	return definition
 }
 
-// durationPattern is that of Go's durations, such as 1h30m.
+// durationPattern is the pattern of Go's durations, such as 1h30m.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 // routeRules are what an entry of next has to have together.

@@ -49,7 +49,7 @@ func (c *caller) may(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
-// Callers are those of a file. Changes in the file count from the next request on; while it is gone or cannot be
+// Callers are the callers of a file. Changes in the file count from the next request on; while it is gone or cannot be
 // read, there are none. They are safe for concurrent use; nil has none.
 type Callers struct {
 	path string

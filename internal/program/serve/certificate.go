@@ -10,7 +10,7 @@ import (
 // certificateKept is for how long the files of a certificate are not read again.
 const certificateKept = time.Second
 
-// Certificate is that of two files. Changes in them count from the next connection on.
+// Certificate is the certificate of two files. Changes in them count from the next connection on.
 // It is safe for concurrent use.
 type Certificate struct {
 	certificate, key string // paths

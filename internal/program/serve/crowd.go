@@ -140,7 +140,7 @@ func (c *crowd) next() *crowdMember {
 	return oldest
 }
 
-// connections are those of a listener. Where there are too many, one without a request
+// connections are the connections of a listener. Where there are too many, one without a request
 // is closed.
 type connections struct {
 	net.Listener

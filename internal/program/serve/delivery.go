@@ -135,7 +135,7 @@ func readFields(body []byte) (url.Values, error) {
 // and they are in the history.
 const mostHeaders = 1000
 
-// deliveryHeaders are those that the trigger names, and those of its sender that say
+// deliveryHeaders are the headers that the trigger names, and those of its sender that say
 // something of a delivery. None is a secret or a signature.
 func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]any {
 	names := slices.Clone(trigger.Headers)

@@ -32,7 +32,7 @@ type reporting struct {
 	ends bool
 }
 
-// reports are those of one attempt.
+// reports are the reports of one attempt.
 type reports struct {
 	sending sync.Mutex // held while one is sent, so that none overtakes another
 	newest  *interpreter.Answer

@@ -341,7 +341,7 @@ type found struct {
 	ended     bool
 }
 
-// ownIDs are those that workflowID makes. The Temporal server gets no others: it has
+// ownIDs are the IDs that workflowID makes. The Temporal server gets no others: it has
 // errors of its own for some texts.
 var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
 

@@ -96,7 +96,7 @@ func (p *Plan) attributes() temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(attributes...)
 }
 
-// labels are those that fit a search attribute, each as name=value.
+// labels are the labels that fit a search attribute, each as name=value.
 func (p *Plan) labels() []string {
 	const most, longest = 50, 255 // labels, and bytes of one
 	var all []string

@@ -74,7 +74,7 @@ func (t *handlerCache) of(labels, values []string) *instruments {
 	return made
 }
 
-// instruments are those of a handler of the SDK, by name.
+// instruments are the instruments of a handler of the SDK, by name.
 type instruments struct {
 	handler                  client.MetricsHandler
 	counters, gauges, timers sync.Map

@@ -68,7 +68,7 @@ func (l lineage) parentOf(of meter.Span) trace.SpanID {
 	return l.span(meter.Span{Kind: meter.SpanStep, Step: of.Step, Visit: of.Visit})
 }
 
-// context is that of a span of the trace, for its children.
+// context is the context of a span of the trace, for its children.
 func (l lineage) context(parent trace.SpanID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
 }

@@ -37,7 +37,7 @@ type exchange struct {
 	known       *tool.Secrets     // of the attempt
 }
 
-// exchanges are those of one attempt: one, or with redirects several.
+// exchanges are the exchanges of one attempt: one, or with redirects several.
 type exchanges struct {
 	mu  sync.Mutex
 	all []*exchange

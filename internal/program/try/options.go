@@ -28,7 +28,7 @@ type Options struct {
 	Workload map[string]any
 	// With are results of other steps by their names, and values of vars and args by these words.
 	With map[string]any
-	// Element is that of the loop; nil is the first one.
+	// Element is the element of the loop; nil is the first one.
 	Element *any
 	Pages   int           // how many pages are requested; 0 is DefaultPages
 	MaxWait time.Duration // the longest wait that is made; 0 is DefaultMaxWait
@@ -37,7 +37,7 @@ type Options struct {
 	// DryRun sends nothing and shows the first request.
 	DryRun    bool
 	Partition *partition.Partition // nil where the playbook has none
-	// Resources are those of a worker; what they keep secret is not shown.
+	// Resources are the resources of a worker; what they keep secret is not shown.
 	Resources activities.Resources
 	// Recording gets the answers; nil for none.
 	Recording *recording.Recording

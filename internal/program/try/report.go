@@ -22,7 +22,7 @@ type Report struct {
 	Status  interpreter.Status `json:"status,omitempty"` // success or error; "" where it was stopped
 	Error   string             `json:"error,omitempty"`
 	Result  *expression.Value  `json:"result,omitempty"` // nil where there is none
-	// Columns are those of the result, where that is a list of maps.
+	// Columns are the columns of the result, where that is a list of maps.
 	Columns  []Column `json:"columns,omitempty"`
 	Sinks    []Sink   `json:"sinks"`
 	Warnings []string `json:"warnings,omitempty"`

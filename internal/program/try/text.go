@@ -54,7 +54,7 @@ func (p Printer) Attempt(attempt Attempt) {
 	_, _ = io.WriteString(p.W, "\n")
 }
 
-// usualHeaders are those that every request has, which nobody needs to see.
+// usualHeaders are the headers that every request has, which nobody needs to see.
 var usualHeaders = map[string]bool{"accept-encoding": true, "user-agent": true, "traceparent": true, "tracestate": true}
 
 func (p Printer) request(request Request) {

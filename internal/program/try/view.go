@@ -92,7 +92,7 @@ func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Du
 	return answer
 }
 
-// policies are those of the step with what was asked about the last outcome.
+// policies are the policies of the step with what was asked about the last outcome.
 func (t *trial) policies() []Policy {
 	shown := lists.Map(t.step.Retry, func(policy *playbook.Policy) Policy { return Policy{Number: policy.Number, Conditions: []Condition{}} })
 	for _, asked := range t.asked {

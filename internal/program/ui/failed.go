@@ -70,7 +70,7 @@ const (
 	mostOpenSets = 500
 )
 
-// letterKey is that of an iteration of a run.
+// letterKey is the key of an iteration of a run.
 type letterKey struct {
 	step         string
 	visit, index int

@@ -19,7 +19,7 @@ import (
 
 // Library is a folder of playbooks.
 type Library struct {
-	// Names are those of its playbooks, sorted.
+	// Names are the names of its playbooks, sorted.
 	Names func() []string
 	// Has reports whether a name is one of them.
 	Has func(name string) bool
@@ -41,7 +41,7 @@ type Book struct {
 const (
 	// shownBooks bounds the playbooks that are listed.
 	shownBooks = 100
-	// inputPrefix is that of the names of inputs.
+	// inputPrefix is the prefix of the names of inputs.
 	inputPrefix = "in."
 	// lastRuns is how many runs of a playbook its page shows.
 	lastRuns = 10

@@ -176,7 +176,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	return nil
 }
 
-// result is that of a run that has ended, nil where it is not known.
+// result is the result of a run that has ended, nil where it is not known.
 func (s *Server) result(ctx context.Context, found runs.Found) *protocol.Result {
 	if !found.Ended() {
 		return nil

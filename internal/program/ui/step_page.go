@@ -108,7 +108,7 @@ func startsRuns(book *playbook.Playbook, name string) bool {
 	return tool == playbook.PlaybookTool
 }
 
-// iterations are those of a visit that the filter takes.
+// iterations are the iterations of a visit that the filter takes.
 func (v *stepView) iterations(visit *runs.Step, status *runs.Status) []iterationRow {
 	var rows []iterationRow
 	for _, iteration := range visit.Iterations {

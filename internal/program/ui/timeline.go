@@ -26,7 +26,7 @@ const (
 	// mostTimelineEvents and longestTimeline bound what is read of histories for the timeline:
 	// a person waits for the page.
 	mostTimelineEvents, longestTimeline = 20_000, 8 * time.Second
-	// leastWidth is that of what takes no time, in percent.
+	// leastWidth is the width of what takes no time, in percent.
 	leastWidth = 0.4
 )
 
@@ -38,7 +38,7 @@ type timeline struct {
 	Left     int // visits that are not drawn
 	Note     string
 	Live     bool
-	// Path is that of the page with attempts, waits and iterations.
+	// Path is the path of the page with attempts, waits and iterations.
 	Path string
 
 	run   string

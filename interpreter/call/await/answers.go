@@ -46,7 +46,7 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.T
 	return awaited.extended(now)
 }
 
-// Outcome is that of the attempt, which consumes its answer; without one its time is over.
+// Outcome is the outcome of the attempt, which consumes its answer; without one its time is over.
 func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
 	answer := a.Answer
 	if a.Answer = nil; answer == nil {

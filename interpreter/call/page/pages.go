@@ -128,7 +128,7 @@ func (p *Pages) Writers(policies Policies) (numbers []int) {
 	return numbers
 }
 
-// Policies are those of the call whose pages they are.
+// Policies are the policies of the call whose pages they are.
 type Policies []*playbook.Policy
 
 // noPolicy is what a call does that no policy matched.

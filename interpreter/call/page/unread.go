@@ -22,7 +22,7 @@ type Unread struct {
 	Answer     any
 	NextLink   string // of the header Link
 	LinksRead  bool   // a condition reads the headers or links
-	// Rows are those that the call has read so far, -1 where that is not known.
+	// Rows are the rows that the call has read so far, -1 where that is not known.
 	Rows int
 }
 

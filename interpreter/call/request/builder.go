@@ -44,7 +44,7 @@ func NewBuilder(source Source) Builder {
 	return Builder{source: source, action: action}
 }
 
-// Action is that of the requests, resolved.
+// Action is the action of the requests, resolved.
 func (b *Builder) Action() *playbook.Action { return b.action }
 
 // First renders the first request, which becomes the one at hand. notes are what its expressions have noted.
@@ -180,7 +180,7 @@ func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter
 // Keyed is the scope of the source with the keys of an attempt.
 func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.keys(m)) }
 
-// Scope is that of the requests, with their keys and args.
+// Scope is the scope of the requests, with their keys and args.
 func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
 	scope := b.Keyed(m)
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
@@ -211,7 +211,7 @@ func (b *Builder) Tool(started time.Time) string {
 	return expression.Text(name)
 }
 
-// Traits are those of the call's tool, the usual ones where it cannot be known.
+// Traits are the traits of the call's tool, the usual ones where it cannot be known.
 func (b *Builder) Traits(started time.Time) playbook.Traits {
 	return playbook.TraitsOf(b.Tool(started))
 }

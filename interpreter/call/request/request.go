@@ -20,7 +20,7 @@ type Request struct {
 	Fields   map[string]expression.Value `json:"fields,omitempty"`
 	Params   []expression.Value          `json:"params,omitempty"` // of the statement
 	Auth     string                      `json:"auth,omitempty"`
-	// Origin is that of the call's first request, where Auth is given: see
+	// Origin is the origin of the call's first request, where Auth is given: see
 	// ToolInput.
 	Origin string `json:"origin,omitempty"`
 	// Overlay is what next_call changed so far; it is laid over the fields
@@ -40,7 +40,7 @@ type overlay struct {
 	// Hidden are params that the query of the url replaces.
 	Hidden  map[string]hiddenParam      `json:"hidden,omitempty"`
 	Headers map[string]expression.Value `json:"headers,omitempty"`
-	// Fields are those that are replaced: url, method and body.
+	// Fields are the fields that are replaced: url, method and body.
 	Fields map[string]expression.Value `json:"fields,omitempty"`
 	// Body is merged into the body; nil for nothing.
 	Body *bodyPatch `json:"body,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Requests are those of a call: the one at hand, and what identifies all that it has made.
+// Requests are the requests of a call: the one at hand, and what identifies all that it has made.
 // Part of the state of a call; kept in workflow history.
 type Requests struct {
 	Request Request      `json:"request"`
@@ -30,7 +30,7 @@ func (r *Requests) Leave(host Fingerprints) int {
 // Prepend puts fingerprints before those that were made since.
 func (r *Requests) Prepend(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
 
-// Fingerprints are those of the requests that a call has made, one behind the
+// Fingerprints are the fingerprints of the requests that a call has made, one behind the
 // other: a call of 10,000 pages takes them along again and again.
 type Fingerprints []byte
 

@@ -84,7 +84,7 @@ func Texts(v any, name string) ([]string, error) {
 	}
 }
 
-// Body is that of a request, nil for none, and its content type. form is not nil
+// Body is the body of a request, nil for none, and its content type. form is not nil
 // where the request has one.
 func Body(body any, form map[string]any) (content []byte, contentType string, err error) {
 	switch {

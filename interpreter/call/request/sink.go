@@ -61,7 +61,7 @@ func (s *SinkWrite) stateFor(input *interpreter.ToolInput, hasArgs bool) *increm
 	return &write
 }
 
-// KeyColumns are those of a text or of a list.
+// KeyColumns are the columns of a text or of a list.
 func KeyColumns(value any) []string {
 	switch value := value.(type) {
 	case nil:

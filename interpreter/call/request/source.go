@@ -40,7 +40,7 @@ func (s *Source) Place() string {
 	return s.Step.Name
 }
 
-// Name is that of the call in summaries: the step, with the index of its
+// Name is the name of the call in summaries: the step, with the index of its
 // iteration, or the place of the sink.
 func (s *Source) Name() string {
 	name := s.Place()
@@ -50,7 +50,7 @@ func (s *Source) Name() string {
 	return name
 }
 
-// index is that of the iteration as keys have it: nil without a loop.
+// index is the index of the iteration as keys have it: nil without a loop.
 func (s *Source) index() any {
 	if s.Index == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *Source) index() any {
 // for a repetition of that write, so two must never be the same.
 const keyLength = 32
 
-// Digest is that of some values in the length of a key.
+// Digest is the digest of some values in the length of a key.
 func Digest(parts ...any) string { return expression.Digest(parts...)[:keyLength] }
 
 // LedgerKey names the call in ledgers. Each run of an identity makes calls of its

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Sinks are those that a call may write to.
+// Sinks are the sinks that a call may write to.
 type Sinks struct {
 	Policies page.Policies
 	// After are sinks that follow the policies' own after a success.

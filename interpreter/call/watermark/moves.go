@@ -69,7 +69,7 @@ type End struct {
 	// Incomplete says that it has not read everything.
 	Incomplete bool
 	At         time.Time
-	// Scope is that of the policies, in which a token is rendered.
+	// Scope is the scope of the policies, in which a token is rendered.
 	Scope func() *interpreter.Scope
 }
 

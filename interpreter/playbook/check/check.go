@@ -22,7 +22,7 @@ type Options struct {
 	// Open says that runs may have any workload besides: a name that it may give is no
 	// problem, and what is worked out from it is checked when there is a run.
 	Open bool
-	// Limits are those of the workers that are to run the playbook.
+	// Limits are the limits of the workers that are to run the playbook.
 	Limits playbook.Limits
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are
 	// is up to a machine.

@@ -68,7 +68,7 @@ var (
 	codeURLValue               = code("url-value", "a value in a URL is escaped, probably by mistake (warning)")
 )
 
-// ownCodes are those of this package.
+// ownCodes are the codes of this package.
 var ownCodes []playbook.CodeDoc
 
 // code is a code, and what it means in the documents.

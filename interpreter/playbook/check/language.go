@@ -10,7 +10,7 @@ type Name struct {
 	Doc  string // what it holds
 	// Where says in words where it is known.
 	Where string
-	// Members are those of the value, nil where they are not fixed.
+	// Members are the members of the value, nil where they are not fixed.
 	Members []string
 }
 

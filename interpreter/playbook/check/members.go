@@ -32,7 +32,7 @@ var metaMembers = []string{
 	"discarded_values", "discarded_rows", "rejected_rows",
 }
 
-// metaStateMembers are those of incremental in meta.
+// metaStateMembers are the members of incremental in meta.
 var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
 
 // checkMembers checks the members that a name is asked for, as far as they are

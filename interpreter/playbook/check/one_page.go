@@ -73,7 +73,7 @@ var (
 	bracketed = strings.NewReplacer("$", "", "[", "", "]", "")
 )
 
-// pageParameters are those of the params and the url of a request, in this order.
+// pageParameters are the parameters of the params and the url of a request, in this order.
 func (c *checker) pageParameters(action *playbook.Action) (asked []pageParameter) {
 	if params := action.Field(playbook.FieldParams); params != nil {
 		for _, entry := range params.Entries {
