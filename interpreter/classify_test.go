@@ -166,7 +166,7 @@ func TestUnreadWaits(t *testing.T) {
 	}{
 		{"nothing", 429, nil, ""},
 		{"all can be read", 429, map[string]string{"retry-after": "0", "x-ratelimit-reset": "-1"}, ""},
-		{"a word", 500, map[string]string{"retry-after": "soon"}, `Retry-After is "soon", and must be seconds, a duration`},
+		{"a word", 500, map[string]string{"retry-after": "soon"}, `Retry-After is "soon", expected seconds, a duration`},
 		{"a number of nothing", 429, map[string]string{"retry-after": "NaN"}, `Retry-After is "NaN", `},
 		{"a reset", 429, map[string]string{"x-rate-limit-reset": "tomorrow"}, `X-Rate-Limit-Reset is "tomorrow", `},
 		{"a reset of a status that is not about rates", 500, map[string]string{"x-rate-limit-reset": "tomorrow"}, ""},

@@ -17,12 +17,12 @@ func ReadWait(value any, headers map[string]string, now time.Time) (wait time.Du
 	case nil:
 		return 0, ""
 	case bool, []any, map[string]any:
-		return 0, fmt.Sprintf("retry_after is a %s, and must be %s", expression.TypeName(value), ratelimit.WaitForms)
+		return 0, fmt.Sprintf("retry_after is a %s, expected %s", expression.TypeName(value), ratelimit.WaitForms)
 	}
 	text := strings.TrimSpace(expression.Text(value))
 	wait, readable := ratelimit.ParseWait(text, ratelimit.Answered(headers, now))
 	if !readable && text != "" {
-		return 0, fmt.Sprintf("retry_after is the text %s, and must be %s", ratelimit.Shown(text), ratelimit.WaitForms)
+		return 0, fmt.Sprintf("retry_after is the text %s, expected %s", ratelimit.Shown(text), ratelimit.WaitForms)
 	}
 	return wait, ""
 }

@@ -349,7 +349,7 @@ func TestAnswerToAnIterationThatHasNotBegun(t *testing.T) {
 	id := d.start("  - {step: ask, tool: approval, message: \"Load {{ n }}?\", loop: {collection: [5, 6], element: n}}\n")
 	d.awaits(id, 1, 1)
 	says := d.refuses(exitcode.Failed, "approve", id, "ask", "--index", "1", "--by", "ada")
-	require.Contains(t, says, "ask[1] has not begun, or ended so long ago that the server has deleted it")
+	require.Contains(t, says, "ask[1] has not started, or ended so long ago that the server has deleted it")
 	require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
 	for _, index := range []string{"0", "1"} {
 		d.awaits(id, 1, 1)

@@ -69,6 +69,6 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 	d.does("cancel", id)
 	require.Equal(t, interpreter.Cancelled, d.ends(id).Status)
 	for _, verb := range [][]string{{"retry-now", id}, {"skip", id, "alone", "--reason", "a test"}} {
-		require.Contains(t, d.refuses(exitcode.Failed, verb...), "it has ended (cancelled), so there is nothing to "+verb[0])
+		require.Contains(t, d.refuses(exitcode.Failed, verb...), "the run has ended (cancelled), so there is nothing to "+verb[0])
 	}
 }

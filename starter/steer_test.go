@@ -50,7 +50,7 @@ func TestOlderBuild(t *testing.T) {
 	status, doc := send("pause")
 	require.Equal(t, exitcode.Failed, status)
 	require.Equal(t, steer.Refused, doc.Runs[0].Outcome)
-	require.Equal(t, "its worker is of an older build, which does not know the command; replace the worker, "+
+	require.Equal(t, "the run's worker is an older build that does not know this command; upgrade the worker, "+
 		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.Program(), "starter", 1))
 	status, doc = send("cancel", "--reason", "it is old")
 	require.Equal(t, exitcode.OK, status)
@@ -60,7 +60,7 @@ func TestOlderBuild(t *testing.T) {
 	require.Contains(t, history[0].History.String(), "it is old")
 	status, doc = send("cancel")
 	require.Equal(t, exitcode.Failed, status)
-	require.Contains(t, doc.Runs[0].Message, "it has ended (cancelled), so there is nothing to cancel")
+	require.Contains(t, doc.Runs[0].Message, "the run has ended (cancelled), so there is nothing to cancel")
 }
 
 // TestAPauseNamesItsRunInFull: the command that lets a run go on does so when other

@@ -34,27 +34,27 @@ import (
 const defaultAddress = "127.0.0.1:7233"
 
 const long = `worker runs playbooks. It connects to a Temporal server, polls a task queue
-and calls the tools that playbooks name. Start as many as you like: a run continues
-when one of them dies.
+and calls the tools that playbooks use. Run as many workers as you like: if one
+dies, its runs continue on another.
 
-The server comes from the flags, else from TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE
-and the other variables of Temporal's own tools, else from a profile, else it is
-` + defaultAddress + `.
+The server address comes from the flags, then from TEMPORAL_ADDRESS,
+TEMPORAL_NAMESPACE and the other variables of Temporal's own tools, then from a
+profile. The default is ` + defaultAddress + `.
 
-A playbook names a connection, such as auth: clinic. The worker finds its URL in
-the file of --connections, a YAML map of names to URLs and maps, else in its environment
-as REPRISE_AUTH_CLINIC.
+Playbooks refer to connections by name, such as auth: clinic. The worker looks a
+name up in the --connections file, a YAML map of names to URLs or maps, and then in
+its environment, as REPRISE_AUTH_CLINIC.
 
-Metrics are at http://HOST:PORT/metrics of --metrics-address. With
-OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces go to
-that collector; OpenTelemetry's other variables hold too.
+With --metrics-address, Prometheus metrics are served at http://HOST:PORT/metrics.
+With OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces
+are sent to that collector; the other OpenTelemetry variables apply too.
 
-Probes find /livez and /readyz at --health-address. /livez responds as long as the
-process does. /readyz responds with 503 while the worker starts or stops, and while the
-Temporal server or the payload store does not respond.
+With --health-address, /livez and /readyz are served for probes. /livez responds as
+long as the process is alive. /readyz returns 503 while the worker starts or stops,
+and while the Temporal server or the payload store does not respond.
 
-SIGINT and SIGTERM stop the worker: it accepts no more work, releases what has not
-begun and lets running attempts finish, for at most 10 seconds.`
+SIGINT and SIGTERM stop the worker: it accepts no new work, releases tasks that it
+has not started, and gives running attempts up to 10 seconds to finish.`
 
 const examples = `  worker
   worker --address temporal.example.com:7233 --namespace clinic
@@ -133,38 +133,38 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), protocol.DefaultTaskQueue),
 		"task queue to poll [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of connections, names to URLs and maps of what is sent [REPRISE_CONNECTIONS]")
+		"YAML file of connections: names mapped to URLs, or to maps of what to send [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.secrets, "secrets-directory", os.Getenv(connection.DirectoryVariable),
-		"folder of the files that connections name as {from: file, path: NAME}, default none ["+connection.DirectoryVariable+"]")
+		"folder of secret files, which connections refer to as {from: file, path: NAME}; default none ["+connection.DirectoryVariable+"]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
-		"base URL at which other systems reach starter serve; needs REPRISE_SECRET_KEY, the same for serve ["+callback.Variable+"]")
+		"base URL where other systems reach starter serve; requires REPRISE_SECRET_KEY, the same as for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
-		"YAML file of rate limits, keys to requests and per, that no playbook exceeds [REPRISE_RATE_LIMITS]")
+		"YAML file of rate limits that apply to every playbook, such as api: {requests: 10, per: 1s} [REPRISE_RATE_LIMITS]")
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
-		"where values over 128 KiB are kept, such as file:///DIRECTORY or s3://BUCKET; every worker and starter needs the same ["+
+		"store for values over 128 KiB, such as file:///DIRECTORY or s3://BUCKET; use the same one for every worker and starter ["+
 			payload.Variable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
-		"where relative paths of the file and sqlite tools begin, default the working directory [REPRISE_DIRECTORY]")
+		"base folder for relative paths of the file and sqlite tools; default the working directory [REPRISE_DIRECTORY]")
 	flags.StringVar(&opts.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
-		"folder of the playbooks that others run by name, default none [REPRISE_PLAYBOOKS]")
+		"folder of playbooks that other playbooks run by name; default none [REPRISE_PLAYBOOKS]")
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
-		"let playbooks run Python code with the rights of this process [REPRISE_ALLOW_PYTHON]")
-	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "attempts of tools at once, 0 is 200")
+		"allow playbooks to run Python code, with the rights of this process [REPRISE_ALLOW_PYTHON]")
+	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
 	flags.IntVar(&opts.kept, "cached-workflows", host.KeptWorkflows,
-		"workflows that are kept in memory, some 80 kB and their data each; others are read again from their histories")
+		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
-		"memory in use, in bytes, beyond which no workflows are kept, default half of what the process may take ["+host.CacheVariable+"]")
+		"bytes of memory in use above which no workflows are kept; default half of what the process may use ["+host.CacheVariable+"]")
 	flags.StringVar(&opts.logLevel, "log-level", cmp.Or(os.Getenv("REPRISE_LOG_LEVEL"), "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", cmp.Or(os.Getenv("REPRISE_LOG_FORMAT"), "text"), "text or json [REPRISE_LOG_FORMAT]")
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
-		"file to log to as well, as JSON and from info on, for starter logs [REPRISE_LOG_FILE]")
+		"also log to this file, as JSON from level info on, for starter logs [REPRISE_LOG_FILE]")
 	flags.StringVar(&opts.health, "health-address", os.Getenv("REPRISE_HEALTH_ADDRESS"),
-		"host:port where probes find /livez and /readyz, default none [REPRISE_HEALTH_ADDRESS]")
+		"host:port to serve /livez and /readyz for probes; default none [REPRISE_HEALTH_ADDRESS]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
-		"host:port where Prometheus finds metrics at /metrics, default none [REPRISE_METRICS_ADDRESS]")
+		"host:port to serve Prometheus metrics at /metrics; default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
-		"let requests of http carry their trace as traceparent, where there are traces [REPRISE_TRACE_HEADERS]")
+		"send traceparent with HTTP requests when tracing is on [REPRISE_TRACE_HEADERS]")
 	return command, opts
 }
 
@@ -245,17 +245,17 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	})
 }
 
-// listenForProbes answers probes, where the options say at which address.
+// listenForProbes serves probes, if the options name an address.
 func (o *options) listenForProbes(ctx context.Context, store *payload.Store, logger *slog.Logger) (*health.Server, error) {
 	probes, err := health.Listen(ctx, o.health, logger)
 	probes.Needs(&health.Dependency{Reason: "the payload store does not respond", Check: store.Ready})
 	return probes, err
 }
 
-// startInfo is what a worker says of itself once it polls.
+// startInfo is what a worker reports once it polls.
 type startInfo struct{ queue, namespace, address, store, metrics, health string }
 
-// announce says that the worker polls: in the form of the log, whatever its level.
+// announce reports that the worker polls, in the format of the log and whatever its level.
 func (o *options) announce(w io.Writer, s startInfo) {
 	if o.jsonLog() {
 		slog.New(slog.NewJSONHandler(w, nil)).Info("polling", "task_queue", s.queue, "namespace", s.namespace, "address", s.address,
@@ -275,7 +275,7 @@ func (o *options) announce(w io.Writer, s startInfo) {
 // jsonLog reports whether the worker writes JSON.
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
-// resourcesAndServer are what tools get, and the address of the server.
+// resourcesAndServer returns what tools get, and the address of the server.
 func (o *options) resourcesAndServer() (activities.Resources, client.Options, error) {
 	resources, err := o.resources()
 	if err != nil {
@@ -295,7 +295,7 @@ func (o *options) address() (client.Options, error) {
 // cache is how many bytes the workflows that are kept may take.
 func (o *options) cache() (int64, error) {
 	if o.kept < 1 {
-		return 0, fmt.Errorf("--cached-workflows %d: it takes one at least", o.kept)
+		return 0, fmt.Errorf("--cached-workflows is %d, expected 1 or more", o.kept)
 	}
 	return host.CacheBytes(func(string) (string, bool) { return o.cacheBytes, true })
 }
@@ -321,12 +321,12 @@ func (o *options) resources() (activities.Resources, error) {
 	}
 	resources.SecretKeys, err = seal.Parse(os.Getenv(seal.Variable))
 	if err == nil && o.callbackURL != "" && resources.SecretKeys == nil {
-		err = fmt.Errorf("--callback-url needs %s, the same for serve: without it no address for answers can be made; %s", seal.Variable, seal.Advice)
+		err = fmt.Errorf("--callback-url requires %s, the same as for starter serve, because it seals callback URLs; %s", seal.Variable, seal.Advice)
 	}
 	return resources, err
 }
 
-// checkFolder is an error where a folder is named that is not there: what it should hold would be missing in every run.
+// checkFolder returns an error if a named folder does not exist: its files would be missing in every run.
 func checkFolder(flag, folder string) error {
 	if folder == "" {
 		return nil
@@ -358,7 +358,7 @@ func work(
 		},
 	})
 	if err := w.Start(); err != nil {
-		return exitcode.Failed, fmt.Errorf("start: %w", err)
+		return exitcode.Failed, fmt.Errorf("could not start: %w", err)
 	}
 	defer w.Stop()
 	defer probes.Draining()
@@ -368,7 +368,7 @@ func work(
 	case <-ctx.Done():
 		return exitcode.OK, nil
 	case err := <-fatal:
-		return exitcode.Failed, fmt.Errorf("cannot continue: %w", err)
+		return exitcode.Failed, fmt.Errorf("stopped: %w", err)
 	}
 }
 

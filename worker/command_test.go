@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--log-level", "loud"}, exitcode.Usage, `--log-level "loud" is unknown, expected debug, info, warn or error`},
 		{[]string{"--log-format", "xml"}, exitcode.Usage, `--log-format "xml" is unknown, expected text or json`},
 		{[]string{"--log-file", "/nowhere/log"}, exitcode.Usage, "--log-file: open the log: open /nowhere/log"},
-		{[]string{"--cached-workflows", "0"}, exitcode.Usage, "--cached-workflows 0: it takes one at least"},
+		{[]string{"--cached-workflows", "0"}, exitcode.Usage, "--cached-workflows is 0, expected 1 or more"},
 		{[]string{"--connections", "/nowhere"}, exitcode.Usage, "read the connections"},
 		{[]string{"--profile", "nobody"}, exitcode.Usage, "nobody"},
 		{[]string{"--metrics-address", "nowhere"}, exitcode.Usage, `open the metrics address "nowhere"`},
@@ -59,8 +59,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"--directory", "/nowhere"}, exitcode.Usage, "--directory: stat /nowhere: no such file"},
 		{[]string{"--directory", "command.go"}, exitcode.Usage, "--directory: command.go is not a folder"},
 		{[]string{"--playbooks", "/nowhere"}, exitcode.Usage, "--playbooks: stat /nowhere: no such file"},
-		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url needs REPRISE_SECRET_KEY, the same for serve"},
-		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server answers at 127.0.0.1:1"},
+		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url requires REPRISE_SECRET_KEY, the same as for starter serve"},
+		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server responds at 127.0.0.1:1"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +234,7 @@ func TestSpeaksJSON(t *testing.T) {
 	for line := range bytes.Lines(errs.Bytes()) {
 		require.True(t, json.Valid(line), "%s", line)
 	}
-	require.Contains(t, errs.String(), "no Temporal server answers at 127.0.0.1:1")
+	require.Contains(t, errs.String(), "no Temporal server responds at 127.0.0.1:1")
 }
 
 // statusOf is the status of the response to a GET.

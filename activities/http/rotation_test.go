@@ -101,7 +101,7 @@ func TestASecretThatIsNowhere(t *testing.T) {
 	object := tooltest.ErrorObject(t, err)
 	require.True(t, object.Final)
 	require.Equal(t, "secret_missing", object.Type)
-	require.Equal(t, `connection "api": file shop: there is no such secret`, object.Message)
+	require.Equal(t, `connection "api": file shop: no such secret`, object.Message)
 
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "shop"), 0o700))
 	_, err = tooltest.CallHTTP(t, c, tokenInput(t, "/"))

@@ -49,7 +49,7 @@ func Parse(text string) (Line, error) {
 	}
 	parts := strings.Fields(text)
 	if len(parts) != 5 {
-		return Line{}, fmt.Errorf("it has %d fields, not five", len(parts))
+		return Line{}, fmt.Errorf("expected five fields, got %d", len(parts))
 	}
 	var l Line
 	for i, into := range []*uint64{&l.minutes, &l.hours, &l.days, &l.months, &l.weekdays} {
@@ -101,7 +101,7 @@ func (f field) part(text string) (from, to, by int, err error) {
 	by = 1
 	if stepped {
 		if by, err = strconv.Atoi(steps); err != nil || by < 1 {
-			return 0, 0, 0, fmt.Errorf("%s: %q is no step", f.name, steps)
+			return 0, 0, 0, fmt.Errorf("%s: %q is not a valid step", f.name, steps)
 		}
 	}
 	if to < from {
@@ -118,7 +118,7 @@ func (f field) number(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < f.least || n > f.most {
-		return 0, fmt.Errorf("%s: %q is not from %d to %d", f.name, text, f.least, f.most)
+		return 0, fmt.Errorf("%s: %q is out of range, expected %d to %d", f.name, text, f.least, f.most)
 	}
 	return n, nil
 }

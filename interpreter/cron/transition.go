@@ -132,7 +132,7 @@ func (l Line) At(m Transition) string {
 	}
 	first := shown[0].Format("15:04")
 	if m.Forward() {
-		return fmt.Sprintf("leave out %s; the run is at %s, right behind the gap", first, m.To().Format("15:04"))
+		return fmt.Sprintf("skip %s; the run starts at %s, right after the gap", first, m.To().Format("15:04"))
 	}
-	return fmt.Sprintf("show %s twice; the run is at the first", first)
+	return fmt.Sprintf("show %s twice; the run starts at the first", first)
 }

@@ -33,12 +33,12 @@ func (m *migrator) sinks(book *playbook.Playbook, path string) {
 		switch {
 		case len(step.Loop.Sinks) > 0:
 			m.problem(step.Sinks[0].Pos, playbook.CodeElementInStepSink,
-				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but the loop has a sink already; join the two by hand")
+				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs in loop.sink, but the loop already has a sink; merge the two by hand")
 		case m.moveSink(path + "/" + step.Name):
-			m.changed(step.Sinks[0].Pos, "the sink of step "+step.Name+" moves to loop.sink, as it names the element")
+			m.changed(step.Sinks[0].Pos, "the sink of step "+step.Name+" moves to loop.sink, because it names the element")
 		default:
 			m.problem(step.Sinks[0].Pos, playbook.CodeNotMigrated,
-				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs into loop.sink, but cannot be moved as it is written; move it by hand")
+				"the sink on step "+strconv.Quote(step.Name)+" names the element and belongs in loop.sink, but cannot be moved automatically; move it by hand")
 		}
 	}
 }

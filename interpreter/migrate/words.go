@@ -78,7 +78,7 @@ func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 		for key := range yamltree.Pairs(metadata) {
 			if playbook.Spelling("metadata", key.Value) == "" {
 				m.problem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
-					"metadata."+key.Value+" cannot become a label as it is written, and "+playbook.Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+playbook.Version)
+					"metadata."+key.Value+" cannot be turned into a label automatically, and "+playbook.Version+" has no such key; write it as a label or remove it, so that apiVersion can become "+playbook.Version)
 				extra = true
 			}
 		}

@@ -94,7 +94,7 @@ func NameOf(book *playbook.Playbook, scope expression.Scope, budget *expression.
 	case name.Key == "":
 		problem = "must not be empty"
 	case len(name.Key) > maxKey:
-		problem = fmt.Sprintf("has %d bytes; it may have %d", len(name.Key), maxKey)
+		problem = fmt.Sprintf("is %d bytes long; at most %d are allowed", len(name.Key), maxKey)
 	default:
 		return name, nil
 	}

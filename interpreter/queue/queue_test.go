@@ -279,7 +279,7 @@ func TestConcurrencyName(t *testing.T) {
 		`key: "x-{{ workload.nobody }}"`:           "every part of a key needs a value",
 		`key: "{{ list }}"`:                        "must be text, not a list",
 		`key: "{{ '' }}"`:                          "must not be empty",
-		`key: "{{ replace(long, 'x', 'xxxxx') }}"`: "has 505 bytes; it may have 500",
+		`key: "{{ replace(long, 'x', 'xxxxx') }}"`: "is 505 bytes long; at most 500 are allowed",
 	} {
 		book := concurrencyBook(t, words)
 		run := interpreter.RunInfo{WorkflowID: "run-1", Playbook: "test"}

@@ -60,11 +60,11 @@ const (
 // CheckAway finds what no worker reports of attempts that were dropped.
 func CheckAway(away []Away) error {
 	if len(away) > mostAway {
-		return errors.New("more than can be called")
+		return errors.New("too many reports")
 	}
 	for _, one := range away {
 		if one.Workflow == "" || len(one.Workflow)+len(one.Step) > maxAwayName {
-			return errors.New("a name that no workflow and no step has")
+			return errors.New("not the name of a workflow and a step")
 		}
 	}
 	return nil

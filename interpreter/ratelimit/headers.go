@@ -27,7 +27,7 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 func Unread(headers map[string]string, status int) string {
 	for requested := range requestedWaits(headers, status, time.Time{}) {
 		if !requested.readable {
-			return http.CanonicalHeaderKey(requested.header) + " is " + Shown(requested.text) + ", and must be " + WaitForms
+			return http.CanonicalHeaderKey(requested.header) + " is " + Shown(requested.text) + ", expected " + WaitForms
 		}
 	}
 	return ""

@@ -33,7 +33,7 @@ func TestEdges(t *testing.T) {
 	const (
 		pg, lite = statement.Postgres, statement.SQLite
 		glued    = "template-not-a-value at {{ a }}: part of a name"
-		operand  = "template-not-a-value at {{ a }}: directly behind another operand"
+		operand  = "template-not-a-value at {{ a }}: directly after another operand"
 		column   = "template-not-a-value at {{ a }}: the name of a column"
 		order    = "template-not-a-value at {{ a }}: a column to order or group by"
 		unclosed = `syntax at {{: "{{" is never closed; to write two braces as text use {{ '{{' }}`
@@ -57,7 +57,7 @@ func TestEdges(t *testing.T) {
 		{pg, "SELECT 9 {{ a }}", operand},
 		// A dollar alone is no placeholder; the server says what it thinks of it.
 		{pg, "SELECT $ {{ a }}", "SELECT $ $1"},
-		{pg, "SELECT a$ {{ a }}", `template-not-a-value at {{ a }}: directly behind "a$"`},
+		{pg, "SELECT a$ {{ a }}", `template-not-a-value at {{ a }}: directly after "a$"`},
 		// Doubled quotes end no name; a second bracket does.
 		{pg, `SELECT "x""{{ a }}"`, `template-not-a-value at "x""{{ a }}": a name in double quotes`},
 		{lite, `SELECT [x]]{{ a }}`, operand},
@@ -78,12 +78,12 @@ func TestEdges(t *testing.T) {
 		{lite, "SELECT 1 /* /* {{ b }} */ + {{ a }}", "SELECT 1   + ?1"},
 		// What stands at the end.
 		{pg, "SELECT {{ a }} +", "SELECT $1 +"},
-		{pg, "SELECT {{ a }}, $a", `own-placeholder at $a: "$a" cannot be combined with templates, whose parameters are numbered here`},
+		{pg, "SELECT {{ a }}, $a", `own-placeholder at $a: "$a" cannot be combined with templates, which become numbered parameters themselves`},
 		// What the words of a name would mean elsewhere.
-		{pg, "SELECT b0 {{ a }}", `template-not-a-value at {{ a }}: directly behind "b0"`},
+		{pg, "SELECT b0 {{ a }}", `template-not-a-value at {{ a }}: directly after "b0"`},
 		{pg, "SELECT 1 ORDER BY t.limit, {{ a }}", order},
 		{pg, "SELECT t.select {{ a }}", operand},
-		{pg, "SELECT x.numeric(3) '{{ a }}'", "template-not-a-value at '{{ a }}': directly behind another operand"},
+		{pg, "SELECT x.numeric(3) '{{ a }}'", "template-not-a-value at '{{ a }}': directly after another operand"},
 		// CREATE TABLE … AS: of the statement, not of a column.
 		{pg, "CREATE TABLE t (b, c) AS SELECT {{ a }}", "CREATE TABLE t (b, c) AS SELECT $1"},
 		{pg, "CREATE TABLE t (b numeric(3)) AS (SELECT {{ a }})", "CREATE TABLE t (b numeric(3)) AS (SELECT $1)"},
@@ -113,14 +113,14 @@ func TestEdges(t *testing.T) {
 		// Placeholders of the author.
 		{pg, "SELECT $1, :x", "SELECT $1, :x"},
 		{lite, "SELECT ?1, :x, @y, ?", "SELECT ?1, :x, @y, ?"},
-		{pg, "SELECT {{ a }} WHERE b IN (?)", `own-placeholder at ?: "?" cannot be combined with templates, whose parameters are numbered here`},
+		{pg, "SELECT {{ a }} WHERE b IN (?)", `own-placeholder at ?: "?" cannot be combined with templates, which become numbered parameters themselves`},
 		{pg, "SELECT b[1] ? {{ a }}, f(b) ? 'x'", "SELECT b[1] ? $1, f(b) ? 'x'"},
 		// An END without its BEGIN ends nothing.
 		{lite, "CREATE FUNCTION f() END; SELECT 1", "statement-not-one at SELECT: a second statement starts here"},
 		// The types in front of a literal.
 		{pg, "SELECT INTERVAL '{{ a }}' SECOND(", "template-not-a-value at INTERVAL '{{ a }}' SECOND: the name of a function"},
 		{pg, "SELECT INTERVAL '{{ a }}' SECOND(3", "template-not-a-value at INTERVAL '{{ a }}' SECOND: the name of a function"},
-		{pg, "SELECT numeric () '{{ a }}'", `template-not-a-value at '{{ a }}': directly behind another operand`},
+		{pg, "SELECT numeric () '{{ a }}'", `template-not-a-value at '{{ a }}': directly after another operand`},
 		{pg, "(3) '{{ a }}'", "template-not-a-value at '{{ a }}': a whole statement"},
 	} {
 		t.Run(string(test.dialect)+" "+test.source, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestMostTemplates(t *testing.T) {
 	// The last one is read, and is what the literal lacks an end for.
 	const unclosed = `syntax at {{: "{{" is never closed; to write two braces as text use {{ '{{' }}`
 	require.Equal(t, unclosed, outcome(before+"'{{ a '", statement.SQLite))
-	require.Equal(t, `sql-syntax at ": a name that starts with " has no end`, outcome(before+`"{{ a }}`, statement.SQLite))
+	require.Equal(t, `sql-syntax at ": a name that starts with " is not closed`, outcome(before+`"{{ a }}`, statement.SQLite))
 	// Behind them nothing is read, so nothing is said about it.
 	for _, last := range []string{"{{ a }}", "'{{ a }}'", "'{{ a", `"{{ a }}"`, "$${{ a }}$$", "{{ 1 + }}"} {
 		require.Equal(t, "too-large at {{: a statement has at most 1000 templates", outcome(before+"{{ a }}, "+last, statement.Postgres), last)

@@ -96,7 +96,7 @@ func (l *lexer) next() {
 		l.at++
 	case r == 0:
 		l.at++
-		l.problem(extent{start, l.at}, CodeSyntax, "the statement has a NUL character, at which a database would stop reading: remove it")
+		l.problem(extent{start, l.at}, CodeSyntax, "the statement contains a NUL character, where a database would stop reading: remove it")
 	case l.starts(start, "--"):
 		l.lineComment()
 	case l.starts(start, "/*"):
@@ -146,7 +146,7 @@ func (l *lexer) brace(start int) {
 	}
 	l.at++
 	l.problem(extent{start, l.at}, CodeSyntax, "unexpected "+quote(string(l.source[start]))+
-		`: a template is written "{{ e }}", and SQL has no braces outside literals`)
+		`: write a template as "{{ e }}"; SQL has no braces outside literals`)
 }
 
 // lineComment reads --. To PostgreSQL a carriage return ends it too.

@@ -74,7 +74,7 @@ func (l *lexer) finish(start int, inside piece, prefix string) {
 		l.add(literalToken, start)
 	case prefix != "":
 		l.problem(extent{start, l.at}, CodeNotAValue, fmt.Sprintf(
-			"a template is not allowed in %s'…', whose text has rules of its own: write '…' without the %s",
+			"a template is not allowed in %s'…', which has its own escaping rules: write '…' without the %s",
 			strings.ToUpper(prefix), strings.ToUpper(prefix)))
 		l.add(literalToken, start)
 	default:
@@ -135,7 +135,7 @@ func (l *lexer) unterminated(start int, inside piece, mark string) {
 		l.templateProblems(problems, func(offset int) int { return at + offset })
 	}
 	if len(l.problems) == before {
-		l.problem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s has no %s at its end", mark, mark))
+		l.problem(extent{start, min(start+1, len(l.source))}, CodeSyntax, fmt.Sprintf("a literal that starts with %s is not closed with %s", mark, mark))
 	}
 }
 
@@ -168,7 +168,7 @@ func (l *lexer) quotedName(start int) {
 	if l.templates > maxParams {
 		return // it was not read to its end
 	}
-	l.problem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c has no end", l.source[start]))
+	l.problem(extent{start, start + 1}, CodeSyntax, fmt.Sprintf("a name that starts with %c is not closed", l.source[start]))
 }
 
 // addParam compiles the template of a parameter and adds its token.
@@ -230,7 +230,7 @@ func (l *lexer) dropReplace(inside *piece) {
 		}
 		l.problems = append(l.problems, Problem{Warning: true, Problem: expression.Problem{
 			Offset: inside.offsets[begin], End: inside.offsets[to], Code: CodeReplaceDropped,
-			Message: `the final replace("'", "''") is dropped: the value becomes a bind parameter, where doubled quotes would end up in the data; remove it`,
+			Message: `the final replace("'", "''") is dropped: the value becomes a bind parameter, so doubled quotes would end up in the data; remove it`,
 		}})
 	}
 }

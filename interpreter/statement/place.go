@@ -68,7 +68,7 @@ func (p *parser) hasParams() bool {
 	}
 	hint := verbHints[p.verb]
 	if hint == "" {
-		hint = "only statements that read or write rows take values"
+		hint = "only statements that read or write rows accept values"
 	}
 	p.problem(at, CodeNotAValue, notAValue("in a statement that starts with "+strings.ToUpper(p.verb), hint))
 	return false
@@ -100,7 +100,7 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 		return "part of a name with dots", "write the name"
 	}
 	if p.glued(i) {
-		return "part of a name", "write the name; text is put together with ~ inside the template"
+		return "part of a name", "write the name; to build text, use ~ inside the template"
 	}
 	if p.is(i+1, "(") {
 		return "the name of a function", "write the name"
@@ -120,7 +120,7 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 	case wordToken:
 		return p.behindWord(i, in)
 	}
-	return "directly behind another operand", "an operator or a comma is missing"
+	return "directly after another operand", "an operator or a comma is missing"
 }
 
 // glued reports whether a bare template touches a name, number or quote.
@@ -143,7 +143,7 @@ func (p *parser) behindPunct(i int, in frame) (what, hint string) {
 	before := p.tokens[i-1].text
 	switch {
 	case before == ")" || before == "]":
-		return "directly behind another operand", "an operator or a comma is missing"
+		return "directly after another operand", "an operator or a comma is missing"
 	case in.names:
 		return "the name of a column", "write the name"
 	case before != ",":
@@ -174,7 +174,7 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	word := p.tokens[i-1].text
 	switch {
 	case p.is(i-2, ".") || p.is(i-1, "end"):
-		return "directly behind another operand", "an operator or a comma is missing"
+		return "directly after another operand", "an operator or a comma is missing"
 	case beforeValue[word], p.dialect == SQLite && beforeValueSQLite[word]:
 		return "", ""
 	case word == "from" && p.is(i-2, "distinct"), fromInside[in.fn] && insideFrom[word]:
@@ -187,9 +187,9 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	}
 	hint = "an operator or a comma is missing"
 	if !p.tokens[i].param.bare {
-		hint += ", or write the type behind the literal: '…'::type"
+		hint += ", or write the type after the literal: '…'::type"
 	}
-	return "directly behind " + quote(word), hint
+	return "directly after " + quote(word), hint
 }
 
 // opensNames reports whether the parenthesis at i opens a list of column names:

@@ -32,7 +32,7 @@ func (p *parser) split() {
 	}
 	if rest < len(p.tokens) {
 		p.problem(p.tokens[rest].extent, CodeNotOne,
-			"a second statement starts here: a statement field holds one SQL statement, so put this one into a step of its own")
+			"a second statement starts here: a statement field holds one SQL statement, so move this one to its own step")
 	}
 	p.tokens = p.tokens[:end]
 	first := 0
@@ -86,7 +86,7 @@ func (p *parser) checkVerb(first int) {
 	switch p.verb {
 	case "begin", "start", "commit", "rollback", "savepoint", "release", "end", "abort":
 		p.problem(p.tokens[first].extent, CodeNotOne, fmt.Sprintf(
-			"%q needs a second statement on the same connection, but each statement is run alone and is a transaction of its own; a WITH can do several changes in one statement", p.verb))
+			"%q needs a second statement on the same connection, but each statement runs alone, in its own transaction; WITH can make several changes in one statement", p.verb))
 	case "copy":
 		for i := range p.tokens {
 			if p.is(i, "stdin", "stdout") {
@@ -108,7 +108,7 @@ func (p *parser) checkPlaceholders() {
 		own := t.kind == placeholderToken || t.kind == operatorToken && t.text == "?" && !p.operand(i-1)
 		if own {
 			p.problem(t.extent, CodeOwnPlaceholder, fmt.Sprintf(
-				"%q cannot be combined with templates, whose parameters are numbered here: write {{ … }} for this value too", t.text))
+				"%q cannot be combined with templates, which become numbered parameters themselves: write {{ … }} for this value too", t.text))
 		}
 	}
 }

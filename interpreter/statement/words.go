@@ -85,9 +85,9 @@ const sqliteInHint = "write IN (SELECT value FROM json_each({{ ids }}))"
 // verbHints say how to do with a value what a statement without parameters
 // does.
 var verbHints = map[string]string{
-	"set":    "SELECT set_config('name', {{ value }}, true) takes a value; it holds for its own statement, as every statement is a session of its own",
-	"notify": "SELECT pg_notify('channel', {{ payload }}) takes a value",
-	"do":     "write SELECT, INSERT, UPDATE or DELETE, or SELECT of a function that takes the value",
-	"create": "of DDL, only CREATE TABLE … AS SELECT takes values",
+	"set":    "write SELECT set_config('name', {{ value }}, true); it applies only to its own statement, because every statement is its own session",
+	"notify": "write SELECT pg_notify('channel', {{ payload }})",
+	"do":     "write SELECT, INSERT, UPDATE or DELETE, or SELECT a function that accepts the value",
+	"create": "among DDL statements, only CREATE TABLE … AS SELECT accepts values",
 	"copy":   "write INSERT, or table mode",
 }

@@ -260,10 +260,10 @@ func (t *answerer) keep(ctx context.Context) (AnswerDocument, error) {
 	case step == nil && t.answer.Step != "":
 		return AnswerDocument{}, cli.KnownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
-		return t.refuse("no worker of its task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
+		return t.refuse("no worker on task queue %q responds, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
 			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuse("no worker of its task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
+		return t.refuse("no worker on task queue %q responds, so it is unknown which iteration is waiting; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
 		return t.refuse("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	}
@@ -272,11 +272,11 @@ func (t *answerer) keep(ctx context.Context) (AnswerDocument, error) {
 	case errors.Is(err, answers.ErrClosed):
 		return t.recall(ctx), nil
 	case errors.Is(err, answers.ErrFull):
-		return t.refuse("no worker of its task queue %q responds, and %s", t.run.TaskQueue, err), nil
+		return t.refuse("no worker on task queue %q responds, and %s", t.run.TaskQueue, err), nil
 	case err != nil:
 		return AnswerDocument{}, err
 	}
-	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
+	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker on task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 

@@ -52,7 +52,7 @@ func Send(
 		}
 		workflowID = next
 	}
-	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run accepts this answer"}
 }
 
 // notBegun is the error of an answer to an iteration that has not begun, whose workflow the run names
@@ -66,7 +66,7 @@ func notBegun(ctx context.Context, c client.Client, workflowID string, answer in
 		name = fmt.Sprintf("%s[%d]", name, *answer.Index)
 	}
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: fmt.Sprintf(
-		"%s has not begun, or ended so long ago that the server has deleted it", name)}
+		"%s has not started, or ended so long ago that the server has deleted it", name)}
 }
 
 func send(

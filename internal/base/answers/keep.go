@@ -13,7 +13,7 @@ import (
 )
 
 // ErrFull says that as much is kept for an attempt as may be.
-var ErrFull = fmt.Errorf("%d answers to the attempt are kept, or %d bytes of them, which is the most", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
+var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
 
 // otherEvents is how many events of a mailbox that no worker has read are no answers.
 const otherEvents = 2

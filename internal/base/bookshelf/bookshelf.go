@@ -50,7 +50,7 @@ func ReadFile(folder, file string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, file)
 	}
 	if info.Size() > playbook.MaxFileBytes {
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d of a playbook", file, info.Size(), playbook.MaxFileBytes)
+		return nil, fmt.Errorf("%s is %d bytes long; a playbook has at most %d", file, info.Size(), playbook.MaxFileBytes)
 	}
 	text, err := io.ReadAll(io.LimitReader(opened, playbook.MaxFileBytes+1))
 	if err != nil {

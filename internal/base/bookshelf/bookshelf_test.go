@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 		require.Equal(t, slices.Contains(bookshelf.Names(folder), name), bookshelf.Has(folder, name), name)
 	}
 	_, err := bookshelf.Read(folder, "large")
-	require.ErrorContains(t, err, "large.yaml has 1048577 bytes, more than the 1048576 of a playbook")
+	require.ErrorContains(t, err, "large.yaml is 1048577 bytes long; a playbook has at most 1048576")
 	_, err = bookshelf.Read(filepath.Join(folder, "gone"), "nightly")
 	require.ErrorContains(t, err, "open the folder of playbooks")
 	require.NotErrorIs(t, err, bookshelf.ErrUnknown)

@@ -45,7 +45,7 @@ const maxToken = 8 << 10
 func Token(keys *seal.Keys, address Address) (string, error) {
 	text, err := json.Marshal(address)
 	if err != nil {
-		return "", fmt.Errorf("the address of the callback: %w", err)
+		return "", fmt.Errorf("the callback URL: %w", err)
 	}
 	return keys.Seal(text, place)
 }

@@ -52,9 +52,9 @@ type RightsError struct {
 
 func (e *RightsError) Error() string {
 	if e.Absent {
-		return fmt.Sprintf("the server has no service that adds search attributes to the namespace %q, as on Temporal Cloud", e.Namespace)
+		return fmt.Sprintf("the server cannot add search attributes to the namespace %q, as on Temporal Cloud", e.Namespace)
 	}
-	return fmt.Sprintf("this client has no right to add search attributes to the namespace %q: %v", e.Namespace, e.Err)
+	return fmt.Sprintf("this client may not add search attributes to the namespace %q: %v", e.Namespace, e.Err)
 }
 
 // Unwrap gives the server's answer.

@@ -56,7 +56,7 @@ func Resolve(flags Flags) (client.Options, error) {
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: %w", err)
 	}
 	if flags.Profile != "" && profile.Address == "" {
-		return client.Options{}, fmt.Errorf("the profile %q has no address; give one with --address", flags.Profile)
+		return client.Options{}, fmt.Errorf("the profile %q has no address; set one with --address", flags.Profile)
 	}
 	return options, nil
 }
@@ -97,7 +97,7 @@ func (e *NoServerError) Error() string {
 	if e.said != "" {
 		return e.said
 	}
-	return fmt.Sprintf("no Temporal server answers at %s (%s); name another with --address, or start one with starter dev",
+	return fmt.Sprintf("no Temporal server responds at %s (%s); set another address with --address, or start a server with starter dev",
 		e.Address, reasonOf(e.Err))
 }
 
@@ -164,12 +164,12 @@ func dialError(ctx context.Context, options client.Options, err error, reached b
 	failed := &NoServerError{Address: options.HostPort, Err: err, reached: reached}
 	switch {
 	case NamespaceMissing(err):
-		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: name another with --namespace, or have it made there",
+		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: use another with --namespace, or create it there",
 			options.HostPort, options.Namespace)
 	case reached && Unreachable(err):
-		failed.said = fmt.Sprintf("the Temporal server at %s is there and cannot answer: %s", options.HostPort, reasonOf(err))
+		failed.said = fmt.Sprintf("the Temporal server at %s is reachable but not ready: %s", options.HostPort, reasonOf(err))
 	case denied(err):
-		failed.said = fmt.Sprintf("the Temporal server at %s wants a key: that of a starter dev is known in its directory, others come from TEMPORAL_API_KEY: %v",
+		failed.said = fmt.Sprintf("the Temporal server at %s requires an API key. Set TEMPORAL_API_KEY, or for a starter dev, run the command in its directory: %v",
 			options.HostPort, err)
 	}
 	return failed

@@ -107,8 +107,8 @@ func TestDialSaysThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	_, err := connect.Dial(t.Context(), client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil)
-	require.EqualError(t, err, "no Temporal server answers at 127.0.0.1:1 (dial tcp 127.0.0.1:1: connect: connection refused);"+
-		" name another with --address, or start one with starter dev")
+	require.EqualError(t, err, "no Temporal server responds at 127.0.0.1:1 (dial tcp 127.0.0.1:1: connect: connection refused);"+
+		" set another address with --address, or start a server with starter dev")
 	for _, options := range []client.Options{
 		{HostPort: "127.0.0.1:1", Namespace: "default"},
 		{HostPort: env.Address, Namespace: "nobody"},
@@ -119,7 +119,7 @@ func TestDialSaysThatNoServerAnswers(t *testing.T) {
 		require.Equal(t, options.HostPort, none.Address)
 	}
 	_, err = connect.Dial(t.Context(), client.Options{HostPort: env.Address, Namespace: "nobody"}, nil)
-	require.EqualError(t, err, "the Temporal server at "+env.Address+` has no namespace "nobody": name another with --namespace, or have it made there`)
+	require.EqualError(t, err, "the Temporal server at "+env.Address+` has no namespace "nobody": use another with --namespace, or create it there`)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -64,24 +64,24 @@ func TestProblemsOfAMap(t *testing.T) {
 	t.Parallel()
 	const client = `"token_url": "https://login.test/token", "client_id": "ana"`
 	for text, problem := range map[string]string{
-		`["canary-5ecret"]`:                                    ": must be a text such as bearer:TOKEN or a URL, or a map with one or several of bearer, basic",
-		`{"host": "https://api.test"}`:                         ": must be a text such as bearer:TOKEN or a URL, or a map with one",
-		`{"berer": "canary-5ecret"}`:                           "berer: has a key that a connection does not have; did you mean bearer?; its keys are bearer, basic",
-		`{"canary-5ecret": 1}`:                                 "canary-5ecret: has a key that a connection does not have; its keys are",
+		`["canary-5ecret"]`:                                    ": must be text such as bearer:TOKEN or a URL, or a map with one or more of bearer, basic",
+		`{"host": "https://api.test"}`:                         ": must be text such as bearer:TOKEN or a URL, or a map with one",
+		`{"berer": "canary-5ecret"}`:                           "berer: has an unknown key (did you mean bearer?), expected one of bearer, basic",
+		`{"canary-5ecret": 1}`:                                 "canary-5ecret: has an unknown key, expected one of",
 		`{"bearer": 123}`:                                      "bearer: must have bearer, as text",
 		`{"bearer": "canary-5ecret\n"}`:                        "bearer: has a line break or another control character in bearer",
 		`{"basic": "canary-5ecret"}`:                           "basic: must have a map as basic",
 		`{"basic": {"password": "x"}}`:                         "basic user: must have basic.user, as text",
-		`{"basic": {"user": "x", "pasword": "canary-5ecret"}}`: "basic pasword: has a key that basic does not have; did you mean password?",
+		`{"basic": {"user": "x", "pasword": "canary-5ecret"}}`: "basic pasword: has an unknown key in basic (did you mean password?)",
 		`{"header": "canary-5ecret"}`:                          `header: must have header as text with name and value, such as "X-Api-Key: VALUE"`,
-		`{"headers": {"canary-5ecret x": "a"}}`:                "headers canary-5ecret x: has a name in headers that no header can have",
+		`{"headers": {"canary-5ecret x": "a"}}`:                "headers canary-5ecret x: has an invalid header name in headers",
 		`{"headers": {"X-Key": ["canary-5ecret"]}}`:            "headers X-Key: must have headers.X-Key, as text",
-		`{"headers": {"x-key": "a", "X-KEY": "b"}}`:            ": has two kinds that send one header; keep one",
-		`{"bearer": "a", "basic": {"user": "b"}}`:              ": has two kinds that send the header Authorization; keep one",
-		`{"bearer": "a", "oauth2": {` + client + `, "client_secret": "canary-5ecret"}}`: ": has two kinds that send the header Authorization",
+		`{"headers": {"x-key": "a", "X-KEY": "b"}}`:            ": has two settings that send one header; keep one",
+		`{"bearer": "a", "basic": {"user": "b"}}`:              ": has two settings that send the header Authorization; keep one",
+		`{"bearer": "a", "oauth2": {` + client + `, "client_secret": "canary-5ecret"}}`: ": has two settings that send the header Authorization",
 		`{"query": {"api_key": 5}}`:                                                                                          "query api_key: must have query.api_key, as text",
 		`{"query": {"api_key": "K"}, "host": "https://x/?a=canary-5ecret"}`:                                                  "host: must have a URL as host, such as https://api.example.com",
-		`{"bearer": "K", "cookies": true}`:                                                                                   "cookies: must have keep as cookies",
+		`{"bearer": "K", "cookies": true}`:                                                                                   "cookies: accepts only cookies as keep",
 		`{"tls": {"certificate": "canary-5ecret", "key": "canary-5ecret"}}`:                                                  "tls: must have a certificate in PEM as tls.certificate",
 		`{"tls": {"certificate": "canary-5ecret"}}`:                                                                          "tls key: must have tls.key, as text",
 		`{"tls": {"ca": "canary-5ecret"}}`:                                                                                   "tls ca: must have certificates in PEM as tls.ca",
@@ -90,8 +90,8 @@ func TestProblemsOfAMap(t *testing.T) {
 		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "scopes": [1]}}`:                                      "oauth2 scopes: must have a list of texts as oauth2.scopes",
 		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://ana:canary-5ecret@api.test"}}`:       "oauth2 host: must have a URL as oauth2.host, such as",
 		`{"oauth2": {"token_url": "ftp://canary-5ecret", "client_id": "ana", "client_secret": "canary-5ecret"}}`:             "oauth2 token_url: must have a URL as oauth2.token_url, such as",
-		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://a.test"}, "host": "https://a.test"}`: "host: has host and oauth2.host; keep one",
-		`"https://api.test/v1?api_key=canary-5ecret"`: ": is an address with a query, which is not sent; for a key in the query of each request write a map: " +
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://a.test"}, "host": "https://a.test"}`: "host: has both host and oauth2.host; keep one",
+		`"https://api.test/v1?api_key=canary-5ecret"`: ": is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: " +
 			"{query: {NAME: KEY}, host: https://HOST}",
 	} {
 		_, err := connection.Text(entry(t, text))
@@ -110,14 +110,14 @@ func TestProblemsOfASession(t *testing.T) {
 		`{"session": {` + token + `, ` + send + `}}`:                                                                                                       "session: must have session.login, a map of url, method, headers, body, form",
 		`{"session": {` + login + `, ` + send + `}}`:                                                                                                       "session: must have session.token, such as {{ response.token }}",
 		`{"session": {` + login + `, ` + token + `}}`:                                                                                                      "session: must have session.send, a map of header, query, cookie, value",
-		`{"session": {` + login + `, ` + token + `, ` + send + `, "expire": "1h"}}`:                                                                        "session expire: has a key that session does not have; did you mean expires?",
+		`{"session": {` + login + `, ` + token + `, ` + send + `, "expire": "1h"}}`:                                                                        "session expire: has an unknown key in session (did you mean expires?)",
 		`{"session": {"login": {"url": "/login"}, ` + token + `, ` + send + `}}`:                                                                           "session login url: must have a whole URL as session.login.url, or host beside session",
 		`{"session": {"login": {"url": "ftp://canary-5ecret"}, ` + token + `, ` + send + `}}`:                                                              "session login url: must have a URL as session.login.url",
 		`{"session": {"login": {"url": "https://ana:canary-5ecret@api.test"}, ` + token + `, ` + send + `}}`:                                               "session login url: must have a URL as session.login.url",
-		`{"session": {"login": {"url": "https://api.test", "methud": "GET"}, ` + token + `, ` + send + `}}`:                                                "session login methud: has a key that session.login does not have; did you mean method?",
+		`{"session": {"login": {"url": "https://api.test", "methud": "GET"}, ` + token + `, ` + send + `}}`:                                                "session login methud: has an unknown key in session.login (did you mean method?)",
 		`{"session": {"login": {"url": "https://api.test", "method": "canary 5ecret"}, ` + token + `, ` + send + `}}`:                                      "session login method: must have a method of HTTP as session.login.method",
 		`{"session": {"login": {"url": "https://api.test", "body": "x", "form": {"a": "b"}}, ` + token + `, ` + send + `}}`:                                "session login form: has session.login.body and session.login.form; keep one",
-		`{"session": {"login": {"url": "https://api.test", "headers": {"a b": "canary-5ecret"}}, ` + token + `, ` + send + `}}`:                            "session login headers a b: has a name in session.login.headers that no header can have",
+		`{"session": {"login": {"url": "https://api.test", "headers": {"a b": "canary-5ecret"}}, ` + token + `, ` + send + `}}`:                            "session login headers a b: has an invalid header name in session.login.headers",
 		`{"session": {"login": {"url": "https://api.test", "body": {"p": [{"from": "file"}]}}, ` + token + `, ` + send + `}}`:                              "session login body p path: must have session.login.body.p.path, as text",
 		`{"session": {"login": {"url": "https://api.test", "form": {"p": {"from": "vault"}}}, ` + token + `, ` + send + `}}`:                               "session login form p from: must have file or env as session.login.form.p.from",
 		`{"session": {` + login + `, "token": "canary-5ecret", ` + send + `}}`:                                                                             "session token: must have an expression over response, headers, cookies, status as session.token",
@@ -129,7 +129,7 @@ func TestProblemsOfASession(t *testing.T) {
 		`{"session": {` + login + `, ` + token + `, ` + send + `, "expires": "soon"}}`:                                                                     "session expires: must have a duration as session.expires",
 		`{"session": {` + login + `, ` + token + `, ` + send + `, "refused_when": "cookies.a"}}`:                                                           "session refused_when: has a name in session.refused_when, at character 1, that is not known there; the names are response, headers, status",
 		`{"session": {` + login + `, ` + token + `, ` + send + `, "logout": {"url": "/x", "body": {"a": ["{{ tokn }}"]}}}}`:                                "session logout body a: has a name in session.logout.body.a, at character 4, that is not known there; did you mean token?",
-		`{"session": {` + login + `, ` + token + `, "send": {"header": "authorization"}}, "bearer": "x"}`:                                                  ": has two kinds that send the header Authorization; keep one",
+		`{"session": {` + login + `, ` + token + `, "send": {"header": "authorization"}}, "bearer": "x"}`:                                                  ": has two settings that send the header Authorization; keep one",
 		`{"session": {` + login + `, ` + token + `, "send": {"query": "sid"}}, "query": {"sid": "x"}}`:                                                     "query: has query and session.send, which send one parameter; keep one",
 		`{"session": {` + login + `, ` + token + `, ` + send + `}, "oauth2": {"token_url": "https://login.test", "client_id": "a", "client_secret": "b"}}`: "session: has oauth2 and session, which both give tokens; keep one",
 	} {
@@ -178,8 +178,8 @@ func TestProblemsOfAServiceAccount(t *testing.T) {
 		`{"jwt": {` + shared + `, "claims": {"jti": "x"}}}`:                                            "jwt claims jti: has jwt.claims.jti, which the worker sets",
 		`{"jwt": {` + shared + `, "lifetime": "48h"}}`:                                                 "jwt lifetime: must have at most 24h0m0s as jwt.lifetime",
 		`{"jwt": {` + shared + `, "token_url": "/token"}}`:                                             "jwt token_url: must have a URL as jwt.token_url",
-		`{"jwt": {` + shared + `, "audiense": "x"}}`:                                                   "jwt audiense: has a key that jwt does not have; did you mean audience?",
-		`{"jwt": {` + shared + `}, "bearer": "x"}`:                                                     ": has two kinds that send the header Authorization; keep one",
+		`{"jwt": {` + shared + `, "audiense": "x"}}`:                                                   "jwt audiense: has an unknown key in jwt (did you mean audience?)",
+		`{"jwt": {` + shared + `}, "bearer": "x"}`:                                                     ": has two settings that send the header Authorization; keep one",
 	} {
 		_, err := connection.Text(entry(t, text))
 		var found *connection.Problem

@@ -51,14 +51,14 @@ func (s section) refuseUnknown(known []string) {
 		if slices.Contains(known, key) {
 			continue
 		}
-		owner, hint := s.name(""), ""
-		if owner == "" {
-			owner = "a connection"
+		within, hint := "", ""
+		if owner := s.name(""); owner != "" {
+			within = " in " + owner
 		}
 		if near := expression.Suggest(key, known); near != "" {
-			hint = fmt.Sprintf("; did you mean %s?", near)
+			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
-		s.d.fail(s.at(key), "has a key that %s does not have%s; its keys are %s", owner, hint, strings.Join(known, ", "))
+		s.d.fail(s.at(key), "has an unknown key%s%s, expected one of %s", within, hint, strings.Join(known, ", "))
 	}
 }
 

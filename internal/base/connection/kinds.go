@@ -20,7 +20,7 @@ var (
 	settings = []string{"host", "cookies", "url", "password"}
 )
 
-var notAConnection = &Problem{Message: "must be a text such as bearer:TOKEN or a URL, or a map with one or several of " + strings.Join(kinds, ", ")}
+var notAConnection = &Problem{Message: "must be text such as bearer:TOKEN or a URL, or a map with one or more of " + strings.Join(kinds, ", ")}
 
 // decodeMap reads a map.
 func decodeMap(entry map[string]any) (*Login, *Problem) {
@@ -41,7 +41,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	c := &Login{Host: s.host("host"), Headers: s.headers(), Query: s.query(), TLS: s.tls(), KeepCookies: s.keepsCookies()}
 	if c.OAuth2 = s.oauth2(); c.OAuth2 != nil && c.OAuth2.Host != nil {
 		if c.Host != nil {
-			d.fail([]string{"host"}, "has host and oauth2.host; keep one")
+			d.fail([]string{"host"}, "has both host and oauth2.host; keep one")
 		}
 		c.Host = c.OAuth2.Host
 	}
@@ -59,7 +59,7 @@ func (s section) database() {
 	s.secret("password")
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if key != "url" && key != "password" {
-			s.d.fail(s.at(key), "has url, of a database, and %s, of http; keep one", key)
+			s.d.fail(s.at(key), "has url (for a database) and %s (for http); keep one", key)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (s section) headers() (all []NameValue) {
 func (s section) named() (all []NameValue) {
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !httpguts.ValidHeaderFieldName(name) {
-			s.d.fail(s.at(name), "has a name in %s that no header can have", s.name(""))
+			s.d.fail(s.at(name), "has an invalid header name in %s", s.name(""))
 			continue
 		}
 		all = append(all, s.header(name, NameValue{http.CanonicalHeaderKey(name), s.requiredSecret(name)}))
@@ -101,7 +101,7 @@ func (s section) named() (all []NameValue) {
 // header is a pair that can be sent as a header.
 func (s section) header(key string, pair NameValue) NameValue {
 	if !httpguts.ValidHeaderFieldValue(pair.Value) {
-		s.d.fail(s.at(key), "has a line break or another control character in %s, which a header cannot have", s.name(key))
+		s.d.fail(s.at(key), "has a line break or another control character in %s, which is not allowed in a header", s.name(key))
 	}
 	return pair
 }
@@ -136,7 +136,7 @@ func (s section) refuseTwice(c *Login) {
 			if name == authorization {
 				shown = "the header Authorization"
 			}
-			s.d.fail(nil, "has two kinds that send %s; keep one", shown)
+			s.d.fail(nil, "has two settings that send %s; keep one", shown)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (s section) refuseTwice(c *Login) {
 // keepsCookies reads cookies, which can be kept alone.
 func (s section) keepsCookies() bool {
 	if s.has("cookies") && s.values["cookies"] != "keep" {
-		s.d.fail(s.at("cookies"), "must have keep as cookies; without the key, cookies are not kept")
+		s.d.fail(s.at("cookies"), "accepts only cookies as keep; without the key, cookies are not kept")
 	}
 	return s.has("cookies")
 }

@@ -79,7 +79,7 @@ func (s section) source() (source SecretSource) {
 		s.refuseUnknown([]string{"from", "path", "field", "refresh"})
 		source.Path = s.required("path")
 		if source.Path != "" && !filepath.IsLocal(source.Path) {
-			s.d.fail(s.at("path"), "must have a path below the directory of secrets as %s", s.name("path"))
+			s.d.fail(s.at("path"), "must have a path below the secrets directory as %s", s.name("path"))
 		}
 	case FromEnv:
 		s.refuseUnknown([]string{"from", "name", "field", "refresh"})

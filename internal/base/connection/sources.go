@@ -48,7 +48,7 @@ const (
 )
 
 // ErrMissing is a source that has no value: no such file, variable or field.
-var ErrMissing = errors.New("there is no such secret")
+var ErrMissing = errors.New("no such secret")
 
 // ErrUnreadable is a source that cannot be read now.
 var ErrUnreadable = errors.New("the secret cannot be read")
@@ -78,7 +78,7 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
 	if s.Logger != nil && (state == nil || !Unchanged(kept.tried, state)) {
-		s.Logger.Warn("a secret cannot be read again; its last value serves", "source", source.String(), "error", err, "read_at", kept.read)
+		s.Logger.Warn("cannot re-read a secret; its last value stays in use", "source", source.String(), "error", err, "read_at", kept.read)
 	}
 	kept.tried = state
 	return kept.value, nil
@@ -108,7 +108,7 @@ func (s *Sources) stateOf(source SecretSource) (fs.FileInfo, error) {
 
 func (s *Sources) root() (*os.Root, error) {
 	if s.Directory == "" {
-		return nil, fmt.Errorf("%w: this program has no directory of secrets; set --secrets-directory or %s", ErrMissing, DirectoryVariable)
+		return nil, fmt.Errorf("%w: no secrets directory is configured; set --secrets-directory or %s", ErrMissing, DirectoryVariable)
 	}
 	root, err := os.OpenRoot(s.Directory)
 	return root, fileError(err)
@@ -118,7 +118,7 @@ func (s *Sources) root() (*os.Root, error) {
 const DirectoryVariable = "REPRISE_SECRETS_DIRECTORY"
 
 // fileError says what an error of a file means. One that is not the system's is of a path that leads out of the directory:
-// there is no such secret.
+// no such secret.
 func fileError(err error) error {
 	var cause syscall.Errno
 	switch {
@@ -147,7 +147,7 @@ func (s *Sources) valueOf(source SecretSource) (string, error) {
 	decoded, err := expression.Decode([]byte(value))
 	fields, isMap := decoded.(map[string]any)
 	if err != nil || !isMap {
-		return "", fmt.Errorf("%w: it is no JSON with fields", ErrUnreadable)
+		return "", fmt.Errorf("%w: it is not a JSON object", ErrUnreadable)
 	}
 	if value, _ = fields[source.Field].(string); value == "" {
 		return "", ErrMissing
@@ -168,7 +168,7 @@ func (s *Sources) file(path string) (string, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%w: it is no regular file", ErrUnreadable)
+		return "", fmt.Errorf("%w: it is not a regular file", ErrUnreadable)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, mostSecret+1))
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
@@ -178,7 +178,7 @@ func (s *Sources) file(path string) (string, error) {
 	case len(data) > mostSecret:
 		return "", fmt.Errorf("%w: it has more than %d bytes", ErrUnreadable, mostSecret)
 	case value == "" || strings.ContainsRune(value, 0):
-		return "", fmt.Errorf("%w: it is empty, or not text", ErrUnreadable)
+		return "", fmt.Errorf("%w: it is empty or not text", ErrUnreadable)
 	}
 	return value, nil
 }

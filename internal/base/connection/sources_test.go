@@ -53,7 +53,7 @@ func TestASecretIsKeptForItsRefresh(t *testing.T) {
 	source := connection.SecretSource{From: "env", Name: "KEY", Refresh: 5 * time.Minute}
 	_, err := v.Read(source, false)
 	require.ErrorIs(t, err, connection.ErrMissing)
-	require.EqualError(t, err, "variable KEY: there is no such secret")
+	require.EqualError(t, err, "variable KEY: no such secret")
 	v.variables["KEY"] = "one"
 	v.requireValue(t, source, "one")
 	v.variables["KEY"] = "two"
@@ -101,7 +101,7 @@ func TestABrokenFileLeavesTheLastValue(t *testing.T) {
 		v.requireValue(t, source, "one")
 		v.requireValue(t, source, "one")
 	}
-	require.Equal(t, 4, strings.Count(v.log.String(), "a secret cannot be read again; its last value serves"))
+	require.Equal(t, 4, strings.Count(v.log.String(), "cannot re-read a secret; its last value stays in use"))
 	require.NotContains(t, v.log.String(), "tw")
 	v.now = v.now.Add(time.Hour)
 	_, err := v.Read(source, false)
@@ -109,7 +109,7 @@ func TestABrokenFileLeavesTheLastValue(t *testing.T) {
 	v.write(t, "shop", `{"user": "x"}`)
 	_, err = v.Read(source, false)
 	require.ErrorIs(t, err, connection.ErrMissing)
-	require.EqualError(t, err, "file shop, field password: there is no such secret")
+	require.EqualError(t, err, "file shop, field password: no such secret")
 }
 
 // TestAPathStaysInItsDirectory whatever is there.
@@ -166,13 +166,13 @@ func TestResolve(t *testing.T) {
 	for configured, problem := range map[string]string{
 		`{"bearer": {"from": "vault", "path": "x"}}`:                   "bearer from: must have file or env as bearer.from",
 		`{"bearer": {"from": "file"}}`:                                 "bearer path: must have bearer.path, as text",
-		`{"bearer": {"from": "file", "path": "../x"}}`:                 "bearer path: must have a path below the directory of secrets as bearer.path",
-		`{"bearer": {"from": "file", "path": "/x"}}`:                   "bearer path: must have a path below the directory of secrets",
-		`{"bearer": {"from": "file", "path": "x", "feild": "canary"}}`: "bearer feild: has a key that bearer does not have; did you mean field?; its keys are from, path, field, refresh",
+		`{"bearer": {"from": "file", "path": "../x"}}`:                 "bearer path: must have a path below the secrets directory as bearer.path",
+		`{"bearer": {"from": "file", "path": "/x"}}`:                   "bearer path: must have a path below the secrets directory",
+		`{"bearer": {"from": "file", "path": "x", "feild": "canary"}}`: "bearer feild: has an unknown key in bearer (did you mean field?), expected one of from, path, field, refresh",
 		`{"bearer": {"from": "env", "name": "x", "refresh": "5"}}`:     "bearer refresh: must have a duration as bearer.refresh, such as 30s or 5m",
 		`{"bearer": {"token": "canary"}}`:                              "bearer from: must have file or env as bearer.from",
 		`{"host": {"from": "file", "path": "x"}, "bearer": "x"}`:       "host: must have a URL as host",
-		`{"url": "postgres://db.test", "bearer": "x"}`:                 "bearer: has url, of a database, and bearer, of http; keep one",
+		`{"url": "postgres://db.test", "bearer": "x"}`:                 "bearer: has url (for a database) and bearer (for http); keep one",
 		`{"password": "canary"}`:                                       "url: must have url, as text",
 		`{"url": "postgres://db.test/shop", "password": "canary"}`:     "url: must have a user in url, such as postgres://user@host/database, beside password",
 	} {

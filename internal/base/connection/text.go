@@ -87,7 +87,7 @@ func parseURL(raw string) (*Login, error) {
 func checkText(raw string) error {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err == nil && isWeb(u) && u.RawQuery != "" {
-		return &Problem{Message: "is an address with a query, which is not sent; for a key in the query of each request write a map: " +
+		return &Problem{Message: "is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: " +
 			"{query: {NAME: KEY}, host: https://HOST}"}
 	}
 	return nil

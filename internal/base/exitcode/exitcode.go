@@ -21,11 +21,11 @@ type Doc struct {
 // commands give those that fit.
 func All() []Doc {
 	return []Doc{
-		{OK, "the run completed, or was skipped under its concurrency key. For validate: no problems were found"},
-		{Failed, "the run failed or was cancelled. For validate and migrate: problems were found. For commands to a run: it refused them"},
+		{OK, "the run completed, or was skipped under its concurrency key. For validate: no problems found"},
+		{Failed, "the run failed or was cancelled. For validate and migrate: problems were found. For commands to a run: the run refused them"},
 		{Usage, "the command line is wrong, or the playbook is invalid; nothing was started"},
-		{NoServer, "no server was reached, or it did not report how the run ended"},
-		{Partial, "partial success: some iterations failed. With --strict, any failed iteration gives this code"},
+		{NoServer, "the server was not reached, or did not report how the run ended"},
+		{Partial, "partial success: some iterations failed. With --strict, any failed iteration leads to this code"},
 		{Interrupted, "interrupted by Ctrl-C. On a server that keeps running, the run continues"},
 	}
 }

@@ -72,17 +72,17 @@ var (
 	Steps = &Metric{
 		"reprise_steps_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelStatus},
-		"Visits of steps that have ended, by status.",
+		"Step visits that have ended, by status.",
 	}
 	StepTime = &Metric{
 		"reprise_step_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelStatus},
-		"How long visits of steps took, including their waits and iterations.",
+		"How long step visits took, including their waits and iterations.",
 	}
 	StepRows = &Metric{
 		"reprise_rows_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTable, LabelOperation},
-		"Rows of visits of steps that have ended, by what was done: read (without a table), written, deleted, rejected, discarded. Of a step that runs a playbook that one's steps have them.",
+		"Rows of step visits that have ended, by what was done: read (without a table), written, deleted, rejected, discarded. Rows of a playbook that a step runs are counted for that playbook's steps.",
 	}
 	Iterations = &Metric{
 		"reprise_iterations_total", Counter,
@@ -126,7 +126,7 @@ var (
 var WatermarkAge = &Metric{
 	"reprise_watermark_age_seconds", Gauge,
 	[]string{LabelPlaybook, LabelStep},
-	"Age of the watermark of a step with incremental of type time or date; for a loop, of the oldest one.",
+	"Age of the watermark of an incremental step of type time or date; for a loop, of its oldest watermark.",
 }
 
 // Metrics of activities, which count what this worker has done; workflows count
@@ -155,7 +155,7 @@ var (
 	Rows = &Metric{
 		"reprise_rows_written_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool},
-		"Rows that sinks wrote, as the destination reports them; otherwise the rows that they were given.",
+		"Rows that sinks wrote, as reported by the destination, or else the rows passed to it.",
 	}
 	TurnTime = &Metric{
 		"reprise_rate_limit_wait_seconds", Histogram,
@@ -195,11 +195,11 @@ var (
 	}
 	MemoryBound = &Metric{
 		"reprise_memory_bound_bytes", Gauge, nil,
-		"Memory in use above which the worker drops its cached workflows.",
+		"Limit of memory in use, above which the worker drops its cached workflows.",
 	}
 	CacheDrops = &Metric{
 		"reprise_cache_drops_total", Counter, nil,
-		"How often the worker dropped its cached workflows because the memory in use exceeded the bound.",
+		"How often the worker dropped its cached workflows because memory in use exceeded the limit.",
 	}
 )
 

@@ -55,7 +55,7 @@ func parseClaim(claim map[string]string) (reference, error) {
 	size, err := strconv.ParseInt(claim["size"], 10, 64)
 	parts := validKey.FindStringSubmatch(claim["key"])
 	if err != nil || size < 0 || size > maxBlob || parts == nil || parts[2][:2] != parts[1] {
-		return reference{}, fmt.Errorf("the reference to a stored value, key %q and size %q, is not one of this driver",
+		return reference{}, fmt.Errorf("the reference to a stored value (key %q, size %q) does not belong to this driver",
 			claim["key"], claim["size"])
 	}
 	return reference{key: claim["key"], size: size}, nil
@@ -129,7 +129,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing
 	case err == nil && referenceTo(data) != ref:
-		err = fmt.Errorf("%w: its hash is another", ErrCorrupt)
+		err = fmt.Errorf("%w: its hash differs", ErrCorrupt)
 	}
 	if err != nil {
 		return nil, s.readError(ref, err)

@@ -171,8 +171,8 @@ func (d *driver) Retrieve(
 
 func (d *driver) retrieve(ctx context.Context, claim map[string]string) (*commonpb.Payload, error) {
 	if d.store == nil {
-		return nil, fmt.Errorf("a value of this run is in the payload store %s, and this program has none: "+
-			"give it the same one with --payload-store or %s", claim["store"], Variable)
+		return nil, fmt.Errorf("a value of this run is in the payload store %s, but this program has none: "+
+			"set the same one with --payload-store or %s", claim["store"], Variable)
 	}
 	ref, err := parseClaim(claim)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestClaimsOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := s.retrieve(converter.StorageDriverClaim{ClaimData: claim})
-			require.ErrorContains(t, err, "is not one of this driver")
+			require.ErrorContains(t, err, "does not belong to this driver")
 		})
 	}
 }

@@ -134,7 +134,7 @@ func (h *heldTask) references(ctx context.Context) ([]reference, error) {
 	for {
 		options := proxy.VisitPayloadsOptions{Visitor: visit, SkipSearchAttributes: true}
 		if err := proxy.VisitPayloads(ctx, history, options); err != nil {
-			return nil, fmt.Errorf("look for the stored values of a history: %w", err)
+			return nil, fmt.Errorf("find the stored values of a history: %w", err)
 		}
 		if len(next) == 0 {
 			return found, nil
@@ -207,7 +207,7 @@ func (h *heldTask) release(ctx context.Context) {
 func (h *heldTask) cancel(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	message := "the run was cancelled, and cannot end in order: " + reason.Error()
+	message := "the run was cancelled and could not end cleanly: " + reason.Error()
 	_, _ = h.service.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{
 		TaskToken: h.task.GetTaskToken(), Namespace: h.namespace, Identity: h.identity,
 		Commands: []*commandpb.Command{{

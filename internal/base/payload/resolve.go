@@ -51,7 +51,7 @@ func claimOf(payload *commonpb.Payload) (map[string]string, error) {
 		return nil, fmt.Errorf("decode the reference to a stored value: %w", err)
 	}
 	if reference.GetDriverName() != driverName {
-		return nil, fmt.Errorf("a value was stored by the driver %q, which this program does not have", reference.GetDriverName())
+		return nil, fmt.Errorf("a value was stored with the driver %q, which this program lacks", reference.GetDriverName())
 	}
 	if reference.GetClaimData() == nil {
 		return map[string]string{}, nil

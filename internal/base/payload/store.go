@@ -125,8 +125,8 @@ func parse(address string) (target, name, prefix string, err error) {
 		return "", "", "", fmt.Errorf("the payload store: %s", examples) // the address may hold a secret
 	}
 	if parsed.User != nil {
-		return "", "", "", errors.New("the payload store: its address must hold no credentials; " +
-			"set them where the tools of the cloud look for them")
+		return "", "", "", errors.New("the payload store: its address must not contain credentials; " +
+			"configure them the way the cloud provider's tools expect")
 	}
 	name = (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}).String()
 	switch parsed.Scheme {
@@ -164,10 +164,10 @@ func openError(name, target string, err error) error {
 	scheme, _, _ := strings.Cut(name, "://")
 	if strings.Contains(err.Error(), "no driver registered") {
 		if scheme == "gs" || scheme == "azblob" {
-			return fmt.Errorf("open the payload store %s: this program was built without it; build it with -tags allclouds, "+
-				"as the images are, or use s3:// or file://", name)
+			return fmt.Errorf("open the payload store %s: this program was built without support for it; build with -tags allclouds, "+
+				"as the container images are, or use s3:// or file://", name)
 		}
-		return fmt.Errorf("open the payload store %s: nobody knows the scheme %q; %s", name, scheme, examples)
+		return fmt.Errorf("open the payload store %s: unknown scheme %q; %s", name, scheme, examples)
 	}
 	_, query, _ := strings.Cut(target, "?")
 	if query == "" || !strings.Contains(err.Error(), query) {

@@ -33,7 +33,7 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 func checked(file *os.File, path string) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		err = fmt.Errorf("%s is no regular file, but a pipe, a socket or a device; - is standard input where a command reads it", path)
+		err = fmt.Errorf("%s is not a regular file but a pipe, a socket or a device; to read standard input, use - where a command accepts it", path)
 	}
 	if err != nil {
 		_ = file.Close()

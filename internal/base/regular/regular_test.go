@@ -37,7 +37,7 @@ func TestOnlyFilesAreOpened(t *testing.T) {
 		require.Error(t, err, name)
 	}
 	_, err = regular.Read("/dev/zero")
-	require.ErrorContains(t, err, "no regular file")
+	require.ErrorContains(t, err, "not a regular file")
 	_, err = regular.Read(at("none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -24,7 +24,7 @@ import (
 const Variable = "REPRISE_SECRET_KEY"
 
 // Advice says how to make a key.
-const Advice = "make one with: openssl rand -base64 32"
+const Advice = "generate one with: openssl rand -base64 32"
 
 // minKey is how many bytes of text a key has at least, and minDistinct how many
 // different ones.
@@ -56,7 +56,7 @@ func Parse(text string) (*Keys, error) {
 	}
 	if len(keys.all) == 0 {
 		if strings.TrimSpace(text) != "" {
-			return nil, fmt.Errorf("%s holds no key; %s", Variable, Advice)
+			return nil, fmt.Errorf("%s contains no key; %s", Variable, Advice)
 		}
 		return nil, nil // nil has no key
 	}
@@ -85,7 +85,7 @@ func newKey(secret string) (key, error) {
 	distinct := slices.Compact(slices.Sorted(slices.Values([]byte(secret))))
 	switch {
 	case len(secret) < minKey:
-		return key{}, fmt.Errorf("is too short: it must have %d characters or more", minKey)
+		return key{}, fmt.Errorf("is too short: it must have at least %d characters", minKey)
 	case len(distinct) < minDistinct:
 		return key{}, errors.New("is too simple: it repeats a few characters")
 	}
@@ -135,19 +135,19 @@ func (k *Keys) Seal(text []byte, place string) (string, error) {
 func (k *Keys) Open(sealed, place string) ([]byte, error) {
 	parts := strings.Split(sealed, ".")
 	if len(parts) != 3 || parts[0] != version {
-		return nil, errors.New("it is not sealed as this worker knows it")
+		return nil, errors.New("its format is unknown to this worker")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil || hex.EncodeToString(unhex(parts[1])) != parts[1] {
-		return nil, errors.New("it is not sealed as this worker knows it")
+		return nil, errors.New("its format is unknown to this worker")
 	}
 	at := slices.Index(k.IDs(), parts[1])
 	if at < 0 {
-		return nil, fmt.Errorf("it is sealed with the key %s, and this worker has %s", parts[1], k.names())
+		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], k.names())
 	}
 	text, err := k.all[at].aead.Open(nil, nil, data, []byte(place))
 	if err != nil {
-		return nil, fmt.Errorf("it was changed, or sealed with the key %s for another place", parts[1])
+		return nil, fmt.Errorf("it was modified, or sealed with the key %s for a different use", parts[1])
 	}
 	return text, nil
 }

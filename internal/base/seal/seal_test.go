@@ -32,7 +32,7 @@ func TestWhatIsSealedOpensForItsPlaceAlone(t *testing.T) {
 	require.NotEqual(t, sealed, again, "equal texts cannot be told")
 
 	_, err = keys.Open(sealed, "other/login")
-	require.ErrorContains(t, err, "for another place")
+	require.ErrorContains(t, err, "for a different use")
 	for at := range len(sealed) {
 		changed := []byte(sealed)
 		changed[at] ^= 4
@@ -56,7 +56,7 @@ func TestKeysAreRotated(t *testing.T) {
 	_, err = parse(t, next).Open(sealed, "p")
 	require.NoError(t, err, "the first one seals")
 	_, err = parse(t, old).Open(sealed, "p")
-	require.ErrorContains(t, err, "sealed with the key "+both.IDs()[0]+", and this worker has the keys "+both.IDs()[1])
+	require.ErrorContains(t, err, "sealed with the key "+both.IDs()[0]+", but this worker has the keys "+both.IDs()[1])
 	_, err = (*seal.Keys)(nil).Open(sealed, "p")
 	require.ErrorContains(t, err, "this worker has none")
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrBusy says that as many wait for a slot of a key as may.
-var ErrBusy = errors.New("too many wait for a slot")
+var ErrBusy = errors.New("too many are waiting for a slot")
 
 // ByKey has slots for each key.
 type ByKey struct {

@@ -255,7 +255,7 @@ func StuckQueue(queue *runs.QueuePosition) string {
 	case unpolled != nil && unpolled.WorkflowID == queue.WorkflowID:
 		return fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", unpolled.TaskQueue)
 	case unpolled != nil:
-		return fmt.Sprintf("%s makes no progress: no worker of its task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue)
+		return fmt.Sprintf("%s makes no progress: no worker on task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue)
 	}
 	return ""
 }

@@ -103,7 +103,7 @@ func (s *Server) oauth2(w http.ResponseWriter, r *http.Request) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer || !s.issued.use(token) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="demo", error="invalid_token"`)
-		respondError(w, http.StatusUnauthorized, "the access token is missing, unknown or spent")
+		respondError(w, http.StatusUnauthorized, "the access token is missing, unknown or expired")
 		return
 	}
 	respond(w, http.StatusOK, object{"authenticated": true})

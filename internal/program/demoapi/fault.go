@@ -77,6 +77,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, f fault, page int)
 	if f.retryAfter != "" {
 		w.Header().Set("Retry-After", f.retryAfter)
 	}
-	respondError(w, f.status, "page %d fails as asked, request %d", page, nth)
+	respondError(w, f.status, "page %d fails, as requested (request %d)", page, nth)
 	return true
 }

@@ -26,7 +26,7 @@ func (s *Server) pollJob(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case job["polls"].(int) < readyAfter:
 	case outcome == "failed":
-		job["status"], job["error"] = "failed", "the job failed as asked"
+		job["status"], job["error"] = "failed", "the job failed, as requested"
 	default:
 		job["status"], job["result"] = "done", object{"rows": s.options.Items}
 	}

@@ -131,7 +131,7 @@ func (s *Server) readCursor(cursor string) (int, error) {
 			return offset, nil
 		}
 	}
-	return 0, fmt.Errorf("cursor %q is not one of this list", cursor)
+	return 0, fmt.Errorf("cursor %q does not belong to this list", cursor)
 }
 
 type order struct {

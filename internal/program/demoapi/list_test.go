@@ -131,7 +131,7 @@ func TestFailuresAreCountedPerScenarioUntilReset(t *testing.T) {
 	require.Equal(t, 503, failed.status)
 	require.Equal(t, "3", failed.header.Get("Retry-After"))
 	require.Equal(t, map[string]any{
-		"status": 503.0, "code": "service_unavailable", "message": "page 2 fails as asked, request 1",
+		"status": 503.0, "code": "service_unavailable", "message": "page 2 fails, as requested (request 1)",
 	}, failed.at("error"))
 	require.Equal(t, 503, get(t, page+"b").status)
 	require.Equal(t, 200, get(t, page+"a").status)
@@ -154,7 +154,7 @@ func TestParametersAreChecked(t *testing.T) {
 		"/api/v1/assessments?page=0":             `parameter "page" is "0", expected a whole number from 1 to 2147483647`,
 		"/api/v1/assessments?pageSize=101":       `parameter "pageSize" is "101", expected a whole number from 1 to 100`,
 		"/api/v1/users?offset=ten":               `parameter "offset" is "ten", expected a whole number from 0 to 2147483647`,
-		"/api/v1/events?cursor=x":                `cursor "x" is not one of this list`,
+		"/api/v1/events?cursor=x":                `cursor "x" does not belong to this list`,
 		"/api/v1/orders?fail_pages=1,b":          `parameter "fail_pages" is "b", expected a whole number from 1 to 2147483647`,
 		"/api/v1/limited?rate_limit=0":           `parameter "rate_limit" is "0", expected a whole number from 1 to 1000000`,
 		"/api/v1/jobs/j?ready_after=0":           `parameter "ready_after" is "0", expected a whole number from 1 to 1000000`,

@@ -234,7 +234,7 @@ func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 	}
 	c := s.scenario(p.r).collection(p.r.PathValue("collection"), setup)
 	if c == nil {
-		respondError(w, http.StatusInsufficientStorage, "the scenario has %d moving collections already", maxCollections)
+		respondError(w, http.StatusInsufficientStorage, "the scenario already has %d moving collections", maxCollections)
 	}
 	return c
 }
@@ -260,7 +260,7 @@ func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.obstruct(recorder, p, answer.N, 0):
 	case failFrom > 0 && max(request.After, request.Offset) >= failFrom:
-		respondError(recorder, failure.status, "what comes after %d fails as asked", failFrom)
+		respondError(recorder, failure.status, "the page after %d fails, as requested", failFrom)
 	default:
 		respond(recorder, http.StatusOK, movingPage(answer))
 	}
@@ -294,7 +294,7 @@ func (s *Server) changeMoving(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	switch {
 	case r.Method == http.MethodPut && len(c.rows) >= 2*maxMovingRows:
-		respondError(w, http.StatusInsufficientStorage, "the collection has %d rows already", len(c.rows))
+		respondError(w, http.StatusInsufficientStorage, "the collection already has %d rows", len(c.rows))
 		return
 	case r.Method == http.MethodPut:
 		c.byHand = append(c.byHand, c.put(id))

@@ -36,7 +36,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", at.UTC().Format(http.TimeFormat))
 	}
 	if code >= 400 {
-		respondError(w, code, "status %d as asked", code)
+		respondError(w, code, "status %d, as requested", code)
 		return
 	}
 	respond(w, code, object{"status": code})
@@ -57,7 +57,7 @@ func (s *Server) flaky(w http.ResponseWriter, r *http.Request) {
 	if after := r.URL.Query().Get("retry_after"); after != "" {
 		w.Header().Set("Retry-After", after)
 	}
-	respondError(w, status, "request %d of %d that fail as asked", nth, times)
+	respondError(w, status, "request %d of %d that fail, as requested", nth, times)
 }
 
 // slow answers after ms milliseconds, 1,000 by default, or not at all if the

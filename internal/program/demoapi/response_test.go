@@ -30,7 +30,7 @@ func TestJobsBecomeDoneAtTheNthRequest(t *testing.T) {
 
 	failed := get(t, base+"/api/v1/jobs/x?outcome=failed")
 	require.Equal(t, "failed", failed.at("status"))
-	require.Equal(t, "the job failed as asked", failed.at("error"))
+	require.Equal(t, "the job failed, as requested", failed.at("error"))
 }
 
 func TestStatus(t *testing.T) {

@@ -127,7 +127,7 @@ func (s *Server) deleteSale(w http.ResponseWriter, r *http.Request) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	if !state.allSales().remove(id) {
-		respondError(w, http.StatusNotFound, "there is no sale %d", id)
+		respondError(w, http.StatusNotFound, "no sale %d", id)
 		return
 	}
 	respond(w, http.StatusOK, object{"deleted": id})

@@ -112,7 +112,7 @@ func (s *Server) Start(ctx context.Context, addr string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.http != nil {
-		return "", fmt.Errorf("start demo API on %q: it has been started before, on %s", addr, s.url)
+		return "", fmt.Errorf("start demo API on %q: it is already running on %s", addr, s.url)
 	}
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", addr)

@@ -33,7 +33,7 @@ func TestStartAndClose(t *testing.T) {
 	require.Contains(t, get(t, url+"/").text, "GET /api/v1/patients/{id}/medications")
 	require.Equal(t, map[string]any{"status": "ok"}, get(t, url+"/healthz").json)
 	_, err = api.Start(ctx, "127.0.0.1:0")
-	require.ErrorContains(t, err, "it has been started before, on "+url)
+	require.ErrorContains(t, err, "it is already running on "+url)
 
 	taken := demoapi.New(demoapi.Options{})
 	_, err = taken.Start(ctx, strings.TrimPrefix(url, "http://"))

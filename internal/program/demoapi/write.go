@@ -67,7 +67,7 @@ func (s *Server) createWrite(w http.ResponseWriter, r *http.Request) {
 	case dropEvery > 0 && isNew && stored.ID%dropEvery == 0:
 		panic(http.ErrAbortHandler) // net/http closes the connection, quietly
 	case stored.Attempts <= failAfter:
-		respondError(w, http.StatusServiceUnavailable, "stored, and the answer was lost as asked")
+		respondError(w, http.StatusServiceUnavailable, "stored, but the response was lost, as requested")
 	case isNew:
 		respond(w, http.StatusCreated, object{"id": stored.ID, "key": key, "stored": true})
 	default:

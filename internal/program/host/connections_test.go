@@ -91,10 +91,10 @@ func TestErrorsOfConnectionsShowNoSecret(t *testing.T) {
 func TestErrorsOfConnectionsHaveTheirPlace(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"a: bearer:x\nshop:\n  query: {api_key: K}\n  hots: https://api.test\n": `connections.yaml:4:3: connection "shop" has a key that a connection does not have; did you mean host?; its keys are`,
+		"a: bearer:x\nshop:\n  query: {api_key: K}\n  hots: https://api.test\n": `connections.yaml:4:3: connection "shop" has an unknown key (did you mean host?), expected one of`,
 		"shop:\n  basic:\n    user: ana\n    password: 5\n":                     `connections.yaml:4:5: connection "shop" must have text as basic.password`,
 		"shop:\n  basic: {password: x}\n":                                       `connections.yaml:2:3: connection "shop" must have basic.user, as text`,
-		"shop: https://api.test/?api_key=K\n":                                   `connections.yaml:1:1: connection "shop" is an address with a query, which is not sent; for a key in the query of each request write a map: {query: {NAME: KEY}, host: https://HOST}`,
+		"shop: https://api.test/?api_key=K\n":                                   `connections.yaml:1:1: connection "shop" is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: {query: {NAME: KEY}, host: https://HOST}`,
 	} {
 		_, err := host.Connections(write(t, text))
 		require.ErrorContains(t, err, says)

@@ -138,7 +138,7 @@ func TestAKeyIsRequired(t *testing.T) {
 	t.Parallel()
 	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123"})
 	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
-	require.ErrorContains(t, err, " wants a key")
+	require.ErrorContains(t, err, " requires an API key")
 	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil)
 	require.NoError(t, err)
 	c.Close()

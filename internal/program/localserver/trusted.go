@@ -33,7 +33,7 @@ func ReadOwn(path string) ([]byte, error) {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular() || !known:
-		return nil, fmt.Errorf("%s is no regular file, so %w; remove it", path, ErrForeign)
+		return nil, fmt.Errorf("%s is not a regular file, so %w; remove it", path, ErrForeign)
 	case int(owner.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("%s belongs to user %d and not to you, so %w; remove it, or name a server with --address", path, owner.Uid, ErrForeign)
 	case info.Mode().Perm()&others != 0:

@@ -37,7 +37,7 @@ func (s *Server) fixes(p protocol.CodeActionParams) []protocol.CodeAction {
 				continue
 			}
 			actions = append(actions, protocol.CodeAction{
-				Title: fmt.Sprintf("Write %s in place of %s", edit.New, d.Fix.Old), Kind: protocol.QuickFix, IsPreferred: true,
+				Title: fmt.Sprintf("Replace %s with %s", d.Fix.Old, edit.New), Kind: protocol.QuickFix, IsPreferred: true,
 				Diagnostics: []protocol.Diagnostic{doc.problems[i]},
 				Edit:        doc.edited(p.TextDocument.URI, edit.From, edit.To, edit.New),
 			})
@@ -46,7 +46,7 @@ func (s *Server) fixes(p protocol.CodeActionParams) []protocol.CodeAction {
 	if wanted(sourceFixAll) {
 		if mended := mend.File(doc.file, func(file *source.File) source.Diagnostics { _, found := s.problems(file); return found }); len(mended.Changes) > 0 {
 			actions = append(actions, protocol.CodeAction{
-				Title: "Fix all that has one sure fix, older forms too", Kind: sourceFixAll,
+				Title: "Apply every unambiguous fix, including older spellings", Kind: sourceFixAll,
 				Edit: doc.edited(p.TextDocument.URI, 0, len(doc.file.Bytes()), string(mended.Text)),
 			})
 		}

@@ -50,7 +50,7 @@ func completeMembers(doc *document, line int, path []string, add func(kind proto
 	}
 	slices.Sort(names)
 	for _, member := range slices.Compact(names) {
-		add(protocol.CompletionItemKindField, member, "of "+owner+", as "+step+" is answered in tests", "", member)
+		add(protocol.CompletionItemKindField, member, "of "+owner+", from the test answers of "+step, "", member)
 	}
 }
 

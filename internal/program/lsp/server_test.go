@@ -220,7 +220,7 @@ func TestFixes(t *testing.T) {
 		Context: protocol.CodeActionContext{Only: []protocol.CodeActionKind{protocol.QuickFix}},
 	}, &actions)
 	require.Len(t, actions, 1)
-	require.Equal(t, "Write load in place of lod", actions[0].Title)
+	require.Equal(t, "Replace lod with load", actions[0].Title)
 	require.True(t, actions[0].IsPreferred)
 	require.Equal(t, strings.Replace(text, "lod", "load", 1), apply(t, text, actions[0].Edit.Changes[file]))
 	e.call(protocol.MethodTextDocumentCodeAction, protocol.CodeActionParams{

@@ -107,7 +107,7 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 		add(protocol.CompletionItemKindVariable, name.Name, "", name.Doc, name.Name)
 	}
 	for _, step := range steps(doc.text) {
-		add(protocol.CompletionItemKindVariable, step.name, "result of the step", "", step.name)
+		add(protocol.CompletionItemKindVariable, step.name, "result of this step", "", step.name)
 	}
 	if doc.book == nil {
 		return
@@ -274,11 +274,11 @@ func (s *Server) rename(p protocol.RenameParams) (any, error) {
 	doc, step, found := s.named(p.TextDocumentPositionParams)
 	switch {
 	case !found:
-		return nil, fmt.Errorf("there is no step at this place")
+		return nil, fmt.Errorf("no step name here")
 	case !stepName.MatchString(p.NewName):
-		return nil, fmt.Errorf("%q is no name of a step: letters, digits and _, at most 64", p.NewName)
+		return nil, fmt.Errorf("%q is not a valid step name: use at most 64 letters, digits and _, not starting with a digit", p.NewName)
 	case slices.ContainsFunc(steps(doc.text), func(one use) bool { return one.name == p.NewName }):
-		return nil, fmt.Errorf("there is a step %s already", p.NewName)
+		return nil, fmt.Errorf("a step named %s already exists", p.NewName)
 	}
 	edits := lists.Map(uses(doc.text, step.name), func(one use) protocol.TextEdit {
 		return protocol.TextEdit{Range: span(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName}

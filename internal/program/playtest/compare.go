@@ -147,7 +147,7 @@ func (c *comparison) compare() {
 		if result.Error != nil {
 			message = ": " + result.Error.Message
 		}
-		c.failf("status", "status", c.whyFailed(), "expected %s, and the run is %s%s", expect.Status, result.Status, message)
+		c.failf("status", "status", c.whyFailed(), "expected %s, got %s%s", expect.Status, result.Status, message)
 	}
 	if has("result") && !equal(expect.Result, result.Result.Data) {
 		c.failf("result", "result", "", "%s", difference(expect.Result, result.Result.Data))
@@ -165,7 +165,7 @@ func (c *comparison) compare() {
 		c.compareWarnings()
 	}
 	if has("within") && c.outcome.took > expect.Within {
-		c.failf("within", "within", "", "the run took %s, and is to take %s at most", c.outcome.took, expect.Within)
+		c.failf("within", "within", "", "the run took %s, expected at most %s", c.outcome.took, expect.Within)
 	}
 }
 
@@ -199,7 +199,7 @@ func (c *comparison) describe(place string, v verdict) string {
 		return fmt.Sprintf("%s: no policy of %s matched %s", where, place, what)
 	}
 	policy := v.seen.Policies[len(v.seen.Policies)-1]
-	text := fmt.Sprintf("%s:%s: policy %d of %s decided about %s", c.file(), policy.Pos, policy.Number, place, what)
+	text := fmt.Sprintf("%s:%s: policy %d of %s handled %s", c.file(), policy.Pos, policy.Number, place, what)
 	if v.seen.Why != "" {
 		text += ": " + v.seen.Why
 	}
@@ -211,13 +211,13 @@ func (c *comparison) file() string { return c.stage.suite.Book.File.Name }
 func (c *comparison) compareError() {
 	failure := c.outcome.result.Error
 	if failure == nil {
-		c.failf("error", "error", "", "the run is %s and has no error", c.outcome.result.Status)
+		c.failf("error", "error", "", "expected an error, but the run is %s without one", c.outcome.result.Status)
 		return
 	}
 	wanted := c.test.Expect.Error
 	if text, isText := wanted.(string); isText {
 		if !strings.Contains(failure.Message, text) {
-			c.failf("error", "error", c.whyFailed(), "the message is to hold %q, and is\n%s", text, failure.Message)
+			c.failf("error", "error", c.whyFailed(), "expected the message to contain %q, got\n%s", text, failure.Message)
 		}
 		return
 	}
@@ -261,7 +261,7 @@ func (c *comparison) compareRequests() {
 		if len(got) != len(list.Items) {
 			c.failures = append(c.failures, Failure{
 				Pos: list.Pos, What: "requests." + list.Written, Why: c.whyRequest(list.Place, got, min(len(got), len(list.Items))),
-				Message: fmt.Sprintf("expected %s, and there were %d:\n%s", terminal.Count(len(list.Items), "request"), len(got), listRequests(got)),
+				Message: fmt.Sprintf("expected %s, got %d:\n%s", terminal.Count(len(list.Items), "request"), len(got), listRequests(got)),
 			})
 		}
 	}
@@ -430,7 +430,7 @@ func (c *comparison) compareSteps() {
 	for _, name := range playbook.SortedKeys(c.test.Expect.Steps) {
 		wanted, got := c.test.Expect.Steps[name], statusOf(c.outcome.result.Steps, name)
 		if wanted != got {
-			c.failf("steps", "steps."+name, "", "expected %s, and the step is %s", wanted, got)
+			c.failf("steps", "steps."+name, "", "expected %s, got %s", wanted, got)
 		}
 	}
 }
@@ -466,13 +466,13 @@ func (c *comparison) compareWarnings() {
 	for _, wanted := range c.test.Expect.Warnings {
 		at := slices.IndexFunc(left, func(warning string) bool { return strings.Contains(warning, wanted) })
 		if at < 0 {
-			c.failf("warnings", "warnings", "", "no warning holds %q; there were\n%s", wanted, listed(c.outcome.result.Warnings))
+			c.failf("warnings", "warnings", "", "no warning contains %q; the run has\n%s", wanted, listed(c.outcome.result.Warnings))
 			continue
 		}
 		left = slices.Delete(left, at, at+1)
 	}
 	if len(left) > 0 {
-		c.failf("warnings", "warnings", "", "not expected:\n%s", listed(left))
+		c.failf("warnings", "warnings", "", "unexpected:\n%s", listed(left))
 	}
 }
 

@@ -86,7 +86,7 @@ func newDatabase(server string) (_ *database, err error) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
-		return nil, fmt.Errorf("the database of --postgres cannot be reached: %w", err)
+		return nil, fmt.Errorf("cannot reach the database of --postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	d := &database{server: server, name: databasePrefix + time.Now().UTC().Format(dayOfName) + "_" + strings.ToLower(rand.Text()[:12])}
@@ -98,7 +98,7 @@ func newDatabase(server string) (_ *database, err error) {
 	var super, makesDatabases, makesRoles bool
 	const rights = `SELECT current_user::text, rolsuper, rolsuper OR rolcreatedb, rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user`
 	if err := conn.QueryRow(ctx, rights).Scan(&d.role, &super, &makesDatabases, &makesRoles); err != nil {
-		return nil, fmt.Errorf("ask for the rights of the role of --postgres: %w", err)
+		return nil, fmt.Errorf("read the privileges of the role of --postgres: %w", err)
 	}
 	dropLeft(ctx, conn)
 	if !makesDatabases {
@@ -132,8 +132,8 @@ func (d *database) makeWithRole(ctx context.Context, conn *pgx.Conn, server *url
 	d.url = d.leadTo(server, d.name, url.UserPassword(d.name, password), "")
 	err := d.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("the role %s of --postgres may do anything on its server, so each test has a role of its own, which has to log in by password "+
-			"from here: let pg_hba.conf allow that, or give the URL of a role that may create databases and is no superuser: %w", d.role, err)
+		return fmt.Errorf("the role %s of --postgres is a superuser, so each test logs in as a role of its own, with a password, which the server refuses "+
+			"from here: allow it in pg_hba.conf, or use a role that is not a superuser and may create databases: %w", d.role, err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (d *database) makeSchema(ctx context.Context, conn *pgx.Conn, server *url.U
 	d.bounds = ownSchema
 	if err := d.do(ctx, conn, "CREATE SCHEMA "+d.name, "DROP SCHEMA IF EXISTS "+d.name+" CASCADE"); err != nil {
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
-			return fmt.Errorf("the role %s of --postgres may make neither a database nor a schema for a test: let it do so with ALTER ROLE %s CREATEDB",
+			return fmt.Errorf("the role %s of --postgres may create neither a database nor a schema for a test; allow it with ALTER ROLE %s CREATEDB",
 				d.role, pgx.Identifier{d.role}.Sanitize())
 		}
 		return err
@@ -183,7 +183,7 @@ func (d *database) leadTo(server *url.URL, name string, user *url.Userinfo, sche
 // do makes something, and notes how it is dropped.
 func (d *database) do(ctx context.Context, conn *pgx.Conn, made, drop string) error {
 	if _, err := conn.Exec(ctx, made); err != nil {
-		return fmt.Errorf("make a place for the test in the server of --postgres: %w", err)
+		return fmt.Errorf("create a database for the test on the server of --postgres: %w", err)
 	}
 	if drop != "" {
 		d.undo = append(d.undo, drop)
@@ -196,19 +196,19 @@ func (d *database) do(ctx context.Context, conn *pgx.Conn, made, drop string) er
 func (d *database) enter(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, d.url)
 	if err != nil {
-		return fmt.Errorf("the place of the test in the server of --postgres cannot be reached: %w", err)
+		return fmt.Errorf("connect to the test's database on the server of --postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var name string
 	var schemas []string
 	if err := conn.QueryRow(ctx, "SELECT current_database()::text, current_schemas(false)::text[]").Scan(&name, &schemas); err != nil {
-		return fmt.Errorf("look where the test is in the server of --postgres: %w", err)
+		return fmt.Errorf("check the test's database on the server of --postgres: %w", err)
 	}
 	if d.bounds == ownSchema {
 		name = strings.Join(schemas, ", ")
 	}
 	if name != d.name {
-		return fmt.Errorf("the test would be in %s, and not in %s that was made for it; let the URL lead to PostgreSQL itself and not to a pooler", name, d.name)
+		return fmt.Errorf("the test would run in %s instead of %s, which was created for it; point the URL at PostgreSQL itself, not at a pooler", name, d.name)
 	}
 	return nil
 }
@@ -222,13 +222,13 @@ func (d *database) drop() error {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.server)
 	if err != nil {
-		return fmt.Errorf("%s of the test is left in the server of --postgres, which cannot be reached: %w", d.name, err)
+		return fmt.Errorf("the test's %s remains on the server of --postgres, which cannot be reached: %w", d.name, err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var errs []error
 	for _, text := range slices.Backward(d.undo) {
 		if _, err := conn.Exec(ctx, text); err != nil {
-			errs = append(errs, fmt.Errorf("%s of the test is left in the server of --postgres: %w", d.name, err))
+			errs = append(errs, fmt.Errorf("the test's %s remains on the server of --postgres: %w", d.name, err))
 		}
 	}
 	d.undo = nil
@@ -248,13 +248,13 @@ func (d *database) confine(in interpreter.ToolInput) error {
 	case d.bounds == ownRole:
 		return nil
 	case states && d.bounds == ownSchema:
-		return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, which a statement could leave: "+
-			"let the role create them with ALTER ROLE %s CREATEDB, or give the statement an answer in the test, such as {result: []}", in.Step, d.role, pgx.Identifier{d.role}.Sanitize())
+		return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, and a statement could reach beyond it: "+
+			"allow it with ALTER ROLE %s CREATEDB, or give the statement an answer in the test, such as {result: []}", in.Step, d.role, pgx.Identifier{d.role}.Sanitize())
 	case states:
 		written := expression.Text(text.Data)
 		parsed, _ := statement.Parse(written, statement.Postgres)
 		if slices.Contains(ofServer, parsed.Verb()) && beyondDatabase.MatchString(written) {
-			return tool.ConfigErrorf("step %q: the statement is about databases, roles or the server, and not about tables of the test's own database; "+
+			return tool.ConfigErrorf("step %q: the statement changes databases, roles or the server, not tables of the test's own database; "+
 				"give it an answer in the test, such as {result: []}", in.Step)
 		}
 		return nil
@@ -267,8 +267,8 @@ func (d *database) confine(in interpreter.ToolInput) error {
 	}
 	for _, table := range tables {
 		if len(table.Table) > 1 {
-			return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, and table %s is of another one: "+
-				"let the role create them with ALTER ROLE %s CREATEDB, or name the table without a schema", in.Step, d.role, table.Shown, pgx.Identifier{d.role}.Sanitize())
+			return tool.ConfigErrorf("step %q: the role %s of --postgres may not create databases, so the test has only a schema, and table %s is in another one: "+
+				"allow it with ALTER ROLE %s CREATEDB, or name the table without a schema", in.Step, d.role, table.Shown, pgx.Identifier{d.role}.Sanitize())
 		}
 	}
 	return nil

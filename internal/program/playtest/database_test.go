@@ -68,7 +68,7 @@ func TestPostgres(t *testing.T) {
 	report := suite.Run(suite.Tests.Tests[0], playtest.Options{Postgres: "mysql://x"})
 	require.Contains(t, strings.Join(texts(report), "\n"), "--postgres must be a URL such as postgres://user:password@localhost/test")
 	report = suite.Run(suite.Tests.Tests[0], playtest.Options{Postgres: "postgres://u:s3cret-word@127.0.0.1:1/x?connect_timeout=1"})
-	require.Contains(t, strings.Join(texts(report), "\n"), "the database of --postgres cannot be reached")
+	require.Contains(t, strings.Join(texts(report), "\n"), "cannot reach the database of --postgres")
 	require.NotContains(t, strings.Join(texts(report), "\n"), "s3cret-word")
 }
 
@@ -82,23 +82,23 @@ func TestPostgresIsNotWritten(t *testing.T) {
 		return "  - step: fetch\n    tool: postgres\n    auth: shop\n    statement: " + statement + "\n"
 	}
 	const answers = "    answers: {fetch: [{body: [{id: 1}]}]}\n"
-	const noTable, schemaOnly, ofServer = `"public.victim" does not exist`, "the test has only a schema", "is about databases, roles or the server"
+	const noTable, schemaOnly, ofServer = `"public.victim" does not exist`, "the test has only a schema", "changes databases, roles or the server"
 	for name, one := range map[string]struct {
 		steps, test string
 		said        map[string]string // by the rights of the role
 	}{
 		"replace": {
 			sink("table: public.victim, mode: replace"), answers,
-			map[string]string{"": "table public.victim is of another one", "CREATEDB": noTable, "CREATEDB CREATEROLE": noTable, "SUPERUSER": noTable},
+			map[string]string{"": "table public.victim is in another one", "CREATEDB": noTable, "CREATEDB CREATEROLE": noTable, "SUPERUSER": noTable},
 		},
 		"rejected": {
 			sink("table: mine, rejected: {table: public.victim}"), answers,
-			map[string]string{"": "table public.victim is of another one"},
+			map[string]string{"": "table public.victim is in another one"},
 		},
 		"unqualified": {sink("table: victim, mode: replace"), answers, map[string]string{"": `"victim" does not exist`, "SUPERUSER": `"victim" does not exist`}},
 		"state": {
 			strings.Replace(sink("table: public.victim, mode: upsert, key: id"), "    sink:", "    incremental: {cursor_path: id, initial_value: 0}\n    sink:", 1), answers,
-			map[string]string{"": "table public.victim is of another one"},
+			map[string]string{"": "table public.victim is in another one"},
 		},
 		"statement": {
 			step("DELETE FROM public.victim"), "", map[string]string{"": schemaOnly, "CREATEDB": "does not exist", "SUPERUSER": "does not exist"},
@@ -111,7 +111,7 @@ func TestPostgresIsNotWritten(t *testing.T) {
 		"program": {step("COPY (SELECT 1) TO PROGRAM 'true'"), "", map[string]string{"SUPERUSER": "to or from an external program"}},
 		"a connection of the test": {
 			sink("table: public.victim, mode: replace"), answers + "    connections: {shop: \"" + db.URL + "\"}\n",
-			map[string]string{"": "table public.victim is of another one", "SUPERUSER": noTable},
+			map[string]string{"": "table public.victim is in another one", "SUPERUSER": noTable},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -193,14 +193,14 @@ func (c *comparison) compareEvents() {
 	for i, one := range wanted {
 		what := fmt.Sprintf("events[%d]", i)
 		if i >= len(got) {
-			c.failures = append(c.failures, Failure{Pos: one.Pos, What: what, Message: fmt.Sprintf("expected %s, and no further event came:\n%s", wantedEvent(one), listEvents(got))})
+			c.failures = append(c.failures, Failure{Pos: one.Pos, What: what, Message: fmt.Sprintf("expected %s, but no more events came:\n%s", wantedEvent(one), listEvents(got))})
 			return
 		}
 		fields := fieldsOf(got[i])
 		if one.Name == got[i].Event && covers(one.Fields, fields) {
 			continue
 		}
-		message := fmt.Sprintf("expected %s, and it is %s:\n%s", wantedEvent(one), briefEvent(got[i]), listEvents(got))
+		message := fmt.Sprintf("expected %s, got %s:\n%s", wantedEvent(one), briefEvent(got[i]), listEvents(got))
 		if one.Name == got[i].Event {
 			message = difference(any(one.Fields), chosenOf(any(one.Fields), any(fields)))
 		}
@@ -208,7 +208,7 @@ func (c *comparison) compareEvents() {
 		return
 	}
 	if len(got) > len(wanted) {
-		c.failf("events", "events", "", "expected %d of these kinds, and there were %d:\n%s", len(wanted), len(got), listEvents(got))
+		c.failf("events", "events", "", "expected %d events of these kinds, got %d:\n%s", len(wanted), len(got), listEvents(got))
 	}
 }
 
@@ -260,11 +260,11 @@ func checkEvents(file *source.File, test *playbook.Test, known names) (found sou
 	fields := eventFields()
 	for _, event := range test.Expect.Events {
 		if kinds := runs.KindNames(); !slices.Contains(kinds, event.Name) {
-			found = append(found, problem(file, event.Pos, "unknown-name", "there is no event %q%s", event.Name, nearest(event.Name, kinds)))
+			found = append(found, problem(file, event.Pos, "unknown-name", "unknown event %q%s", event.Name, nearest(event.Name, kinds)))
 		}
 		for _, name := range playbook.SortedKeys(event.Fields) {
 			if !slices.Contains(fields, name) {
-				found = append(found, problem(file, event.Pos, "unknown-name", "an event has no field %q%s", name, nearest(name, fields)))
+				found = append(found, problem(file, event.Pos, "unknown-name", "unknown event field %q%s", name, nearest(name, fields)))
 			}
 		}
 		if step, isText := event.Fields["step"].(string); isText && conditionOf(step) == nil && known.steps[step] == nil {
@@ -278,7 +278,7 @@ func nearest(name string, of []string) string {
 	if near := expression.Suggest(name, of); near != "" {
 		return "; did you mean \"" + near + "\"?"
 	}
-	return "; there are " + strings.Join(of, ", ")
+	return "; expected one of " + strings.Join(of, ", ")
 }
 
 // eventFields are the names of the fields of events.

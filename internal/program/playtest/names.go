@@ -75,18 +75,18 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 		}
 		step := known.steps[stepOf(name.Place)]
 		if (name.Index != nil || name.Element != nil) && step != nil && step.Loop == nil {
-			say(name.Pos, "unknown-name", "step %q has no loop, so it has no iterations to choose from; write %q", step.Name, name.Place)
+			say(name.Pos, "unknown-name", "step %q has no loop, so there are no iterations to choose from; write %q", step.Name, name.Place)
 		}
 	}
 	for _, test := range tests.Tests {
 		for _, answers := range answersOf(test) {
 			check(answers.CallName)
 			if outer := known.outerLoop(answers.CallName); outer != "" && shared(answers) > 1 {
-				say(answers.Pos, "conflicting-keys", "step %q runs its playbooks side by side, so that the order of their requests is not fixed; "+
+				say(answers.Pos, "conflicting-keys", "step %q runs its playbooks in parallel, so the order of their requests varies; "+
 					"name its iteration: %q", outer, outer+"[0]/"+strings.TrimPrefix(answers.Place, outer+"/"))
 			}
 			if step := known.steps[stepOf(answers.Place)]; step != nil && unordered(step, answers) {
-				say(answers.Pos, "conflicting-keys", "step %q makes its requests side by side, so that their order is not fixed; name the iteration: %q, "+
+				say(answers.Pos, "conflicting-keys", "step %q makes its requests in parallel, so their order varies; name the iteration: %q, "+
 					"%q or `element` in each answer", step.Name, step.Name+"[0]", step.Name+"{id: p03}")
 			}
 		}

@@ -35,7 +35,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 			needs = "{approve: {}, after: 10m}"
 		}
 		s.script.miss(unansweredRequest{who: who, request: nil, needs: needs})
-		s.stop("an attempt is awaited that the test has no answer for")
+		s.stop("an attempt waits for an answer from outside, and the test has none")
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	report := &Report{Suite: s, Test: test}
 	defer func() { report.Took = time.Since(began) }()
 	if step := s.keepsStateInPostgres(); step != "" && options.Postgres == "" {
-		report.fail(test.Pos, "run", fmt.Sprintf("step %s keeps its state between runs beside its rows, in PostgreSQL, for which no test can answer; run it with --postgres", step))
+		report.fail(test.Pos, "run", fmt.Sprintf("step %s keeps its state next to its rows in PostgreSQL, which a test cannot simulate; run the tests with --postgres", step))
 		return report
 	}
 	var stage *stage
@@ -118,7 +118,7 @@ func failedBefore(records []interpreter.StepRecord) string {
 	var texts []string
 	for _, record := range records {
 		if failure := record.Error; failure != nil && failure.Kind != interpreter.KindCancelled && failure.Type != typeTestFailed {
-			texts = append(texts, fmt.Sprintf("step %s has failed: %s", record.Step, failure.Message))
+			texts = append(texts, fmt.Sprintf("step %s failed: %s", record.Step, failure.Message))
 		}
 	}
 	return strings.Join(texts, "\n    ")
@@ -140,7 +140,7 @@ func (s *stage) misses() []Failure {
 	for _, u := range s.script.unanswered {
 		all = append(all, Failure{
 			Pos: at, What: "answers." + u.who.name(),
-			Message: fmt.Sprintf("no answer is left for %s, attempt %d: %s", u.who.name(), max(u.who.attempt, 1), brief(u.request)),
+			Message: fmt.Sprintf("the test has no answer for %s, attempt %d: %s", u.who.name(), max(u.who.attempt, 1), brief(u.request)),
 			Add:     fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.name(), u.needs, brief(u.request)),
 		})
 	}
@@ -156,7 +156,7 @@ func (s *stage) unused() []Failure {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
 	for _, answer := range s.script.left() {
-		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "nothing asked for this answer: " + kindOf(answer)})
+		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "the run never used this answer: " + kindOf(answer)})
 	}
 	for _, act := range s.test.At {
 		if !s.script.performed[act] {
@@ -164,7 +164,7 @@ func (s *stage) unused() []Failure {
 		}
 	}
 	for _, step := range playbook.SortedKeys(s.script.lose) {
-		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt after its worker was to be lost", step)})
+		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt in which its worker could be lost", step)})
 	}
 	return all
 }

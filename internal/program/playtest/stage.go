@@ -114,7 +114,7 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 // makePlaces makes the folder of the test, and its database.
 func (s *stage) makePlaces() (err error) {
 	if s.dir, err = os.MkdirTemp("", "starter-test-"); err != nil {
-		return fmt.Errorf("make a folder for the test: %w", err)
+		return fmt.Errorf("create a folder for the test: %w", err)
 	}
 	if s.options.Postgres != "" {
 		s.database, err = newDatabase(s.options.Postgres)
@@ -141,11 +141,11 @@ func (s *stage) writeFiles() error {
 	for _, name := range playbook.SortedKeys(s.test.Files) {
 		if dir := filepath.Dir(name); dir != "." {
 			if err := root.MkdirAll(dir, 0o750); err != nil {
-				return fmt.Errorf("make the folder of file %q: %w", name, err)
+				return fmt.Errorf("create the folder of file %q: %w", name, err)
 			}
 		}
 		if err := root.WriteFile(name, []byte(s.test.Files[name]), 0o600); err != nil {
-			return fmt.Errorf("make file %q: %w", name, err)
+			return fmt.Errorf("create file %q: %w", name, err)
 		}
 	}
 	return nil
@@ -216,7 +216,7 @@ func endOf(err error, into *protocol.Result) error {
 		return cancelled.Details(into)
 	}
 	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-		return errors.New("the run never ends: it awaits something that the test does not say; an attempt that is awaited needs an answer, such as {complete: …} or {approve: {}}, and a pause {resume: {}}")
+		return errors.New("the run never ends: it waits for something that the test does not provide. Answer an awaited attempt with {complete: …} or {approve: {}}, and end a pause with {resume: {}}")
 	}
 	if application != nil {
 		return errors.New(application.Message())
@@ -253,7 +253,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	}
 	keys, err := seal.Parse(seal.NewKey())
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate a key: %w", err)
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
 		Connections: connections, Confine: connections.confine, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
@@ -338,7 +338,7 @@ func (s *stage) connections() (testConnections, error) {
 			return connections, fmt.Errorf("connections: %s %w", name, err)
 		}
 		if connection.HasSources(text) {
-			return connections, fmt.Errorf("connections: %s has a secret {from: …}; those of a test are made up: write a text", name)
+			return connections, fmt.Errorf("connections: %s reads a secret with {from: …}; in a test, write a made-up value instead", name)
 		}
 		if parsed, err := connection.Parse(text); err == nil && parsed.Session != nil {
 			return connections, fmt.Errorf("connections: %s has a session, which logs in; those of a test are made up: write headers, query or bearer", name)

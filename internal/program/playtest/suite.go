@@ -96,7 +96,7 @@ func (s *Suite) readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	case len(data) > playbook.MaxFileBytes:
-		return nil, fmt.Errorf("%s has more than the %d bytes that are read", path, playbook.MaxFileBytes)
+		return nil, fmt.Errorf("%s is larger than the limit of %d bytes", path, playbook.MaxFileBytes)
 	}
 	return data, nil
 }
@@ -153,7 +153,7 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
 					continue
 				case len(read.Entries(answers.Place)) == 0:
-					found = append(found, problem(s.Tests.File, answer.Pos, "unknown-name", "%s has no answers of %s", answer.Recorded, answers.Place))
+					found = append(found, problem(s.Tests.File, answer.Pos, "unknown-name", "%s has no recorded answers for %s", answer.Recorded, answers.Place))
 				}
 				s.recordings[answer.Recorded] = read
 			}

@@ -24,11 +24,11 @@ func (s *stage) around(name string, run activities.ActivityFunc) activities.Acti
 		ctx = context.WithValue(ctx, doingKey{}, attempt)
 		who, writes := s.callerOf(ctx, in), name == interpreter.WriteActivity(in.Tool)
 		if why := s.stopped.Load(); why != nil {
-			return interpreter.ToolResult{}, testFailedf("the test has failed: %s", *why)
+			return interpreter.ToolResult{}, testFailedf("the test failed: %s", *why)
 		}
 		if s.attemptsMade.Add(1) > mostAttempts {
-			s.script.complain(s.test.Pos, fmt.Sprintf("the run makes more than %d attempts; does it end?", mostAttempts))
-			s.stop("there are too many attempts")
+			s.script.complain(s.test.Pos, fmt.Sprintf("the run made more than %d attempts; check that it can end", mostAttempts))
+			s.stop("too many attempts")
 		}
 		if err := s.fence(in); err != nil {
 			return interpreter.ToolResult{}, err
@@ -72,7 +72,7 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 	case answer == nil && scripted && !writes:
 		s.script.miss(unansweredRequest{who: who, request: requestOf(in), needs: "{result: []}"})
 		s.stop("a query has no answer")
-		return interpreter.ToolResult{}, true, testFailedf("the test has no answer left for this query")
+		return interpreter.ToolResult{}, true, testFailedf("the test has no more answers for this query")
 	case answer == nil && scripted:
 		return interpreter.ToolResult{}, true, tool.Begin(ctx)
 	case answer == nil:
@@ -186,7 +186,7 @@ func (s *stage) fence(in interpreter.ToolInput) error {
 		}
 	}
 	if where != "" && !filepath.IsLocal(where) {
-		return tool.ConfigErrorf("step %q: a test writes only into a folder of its own, and %q is outside; give the test a workload or a connection with a relative path", in.Step, where)
+		return tool.ConfigErrorf("step %q: a test writes only to its own folder, and %q is outside of it; give the test a workload or a connection with a relative path", in.Step, where)
 	}
 	return nil
 }

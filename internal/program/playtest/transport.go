@@ -38,7 +38,7 @@ type doingKey struct{}
 type transport struct{ stage *stage }
 
 // errUnanswered ends an attempt that the test has no answer for.
-var errUnanswered = errors.New("the test has no answer left for this request")
+var errUnanswered = errors.New("the test has no more answers for this request")
 
 // RoundTrip answers one request.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -152,7 +152,7 @@ func respond(request *http.Request, answer *playbook.TestAnswer, s *stage) (*htt
 	case answer.Words.Has("body"):
 		encoded, err := json.Marshal(expression.Of(answer.Body))
 		if err != nil {
-			return nil, fmt.Errorf("the answer cannot be written as JSON: %w", err)
+			return nil, fmt.Errorf("encode the answer as JSON: %w", err)
 		}
 		body = encoded
 		header.Set("Content-Type", "application/json")

@@ -14,9 +14,9 @@ func cmdWords(line string) ([]string, error) {
 	words, open := windowsWords(withoutCarets(line))
 	switch {
 	case open:
-		return nil, errors.New("the line has a quote that is not closed")
+		return nil, errors.New("a quote in the command is not closed")
 	case len(words) == 0 || !isCurl(words[0]):
-		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+		return nil, errors.New("expected a curl command, such as: curl https://api.example.com/users")
 	}
 	return words[1:], nil
 }

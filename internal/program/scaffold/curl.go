@@ -54,24 +54,24 @@ func curlWords(line string, variable func(name string) string) (words []string, 
 	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
 	switch {
 	case len(line) > maxCurl:
-		return nil, fmt.Errorf("the line has %d bytes; at most %d are read", len(line), maxCurl)
+		return nil, fmt.Errorf("the command is %d bytes long; the limit is %d", len(line), maxCurl)
 	case strings.Contains(line, "Invoke-WebRequest"):
-		return nil, errors.New(`the line is one for PowerShell; copy it as "cURL (bash)"`)
+		return nil, errors.New(`this is a PowerShell command; copy it as "cURL (bash)" instead`)
 	case ofCmd.MatchString(line):
 		return cmdWords(line)
 	}
 	defer func() { // the parser and the expansion are not ours
 		if failure := recover(); failure != nil {
-			words, err = nil, errors.New("the line cannot be read as one of a shell")
+			words, err = nil, errors.New("the command is not valid shell syntax")
 		}
 	}()
 	script, err := syntax.NewParser().Parse(strings.NewReader(joined(line)), "")
 	if err != nil {
-		return nil, errors.New("the line cannot be read as one of a shell: " + reasonOf(err))
+		return nil, errors.New("the command is not valid shell syntax: " + reasonOf(err))
 	}
 	found := firstCurl(script)
 	if found == nil {
-		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+		return nil, errors.New("expected a curl command, such as: curl https://api.example.com/users")
 	}
 	config := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -82,7 +82,7 @@ func curlWords(line string, variable func(name string) string) (words []string, 
 	for _, word := range found[1:] { // each is one word: nothing is split, and {1..9} stays as it is
 		literal, err := expand.Literal(config, word)
 		if err != nil {
-			return nil, errors.New("the line has something that only a shell can work out, such as $(…)")
+			return nil, errors.New("the command contains something that only a shell can evaluate, such as $(…); replace it with its value")
 		}
 		words = append(words, literal)
 	}
@@ -203,7 +203,7 @@ func (c *curl) word(words []string) ([]string, error) {
 	case len(word) > 1 && word[0] == '-':
 		return c.letters(word[1:], rest)
 	case c.address != "":
-		return nil, errors.New("the line requests several addresses; give it one")
+		return nil, errors.New("the command requests several URLs; keep one")
 	}
 	c.address = word
 	return rest, nil
@@ -234,7 +234,7 @@ func (c *curl) named(name string, rest []string) ([]string, error) {
 		return rest, c.option(name, "")
 	}
 	if len(rest) == 0 {
-		return nil, fmt.Errorf("the option %q of curl has no value", name)
+		return nil, fmt.Errorf("curl option %q has no value", name)
 	}
 	return rest[1:], c.option(name, rest[0])
 }
@@ -253,7 +253,7 @@ func (c *curl) option(name, value string) error {
 		c.plain = true
 	case "header":
 		if strings.HasPrefix(value, "@") {
-			return errors.New("the headers are in a file; put them into the line, in place of @FILE")
+			return errors.New("the headers are read from a file; write them into the command instead of @FILE")
 		}
 		name, text, _ := strings.Cut(value, ":")
 		name, text = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(text)
@@ -277,17 +277,17 @@ func (c *curl) option(name, value string) error {
 		return c.content(value)
 	case "data-urlencode":
 		if strings.Contains(strings.SplitN(value, "=", 2)[0], "@") {
-			return errors.New("a value of --data-urlencode is in a file; put it into the line, in place of @FILE")
+			return errors.New("--data-urlencode reads from a file; write the value into the command instead of @FILE")
 		}
 		c.data = append(c.data, encoded(value))
 	case "url-query":
 		c.query = append(c.query, pairsOf(encoded(value))...)
 	case "form", "form-string", "upload-file":
-		return fmt.Errorf("curl's --%s sends files, and tool http sends JSON, text or a form of fields", name)
+		return fmt.Errorf("curl --%s sends files, but the http tool sends only JSON, text or form fields", name)
 	case "aws-sigv4":
-		return errors.New("curl's --aws-sigv4 signs requests, which no connection does")
+		return errors.New("curl --aws-sigv4 signs requests, which connections do not support")
 	case "config":
-		return errors.New("curl's --config reads a file; put its options into the line")
+		return errors.New("curl --config reads a file; write its options into the command")
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (c *curl) option(name, value string) error {
 // content adds a body. That of a file is not read.
 func (c *curl) content(value string) error {
 	if strings.HasPrefix(value, "@") {
-		return errors.New("the body is in a file; put it into the line, in place of @FILE")
+		return errors.New("the body is read from a file; write it into the command instead of @FILE")
 	}
 	c.data = append(c.data, value)
 	return nil
@@ -316,10 +316,10 @@ var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(
 // finish makes the request of what was gathered.
 func (c *curl) finish() error {
 	if c.address == "" {
-		return errors.New("the line has no address; expected one such as https://api.example.com/users")
+		return errors.New("the command has no URL, such as https://api.example.com/users")
 	}
 	if !c.plain && globbed.MatchString(c.address) {
-		return errors.New("the address names several, by {…,…} or […-…]; give it one, with {NAME} for what differs")
+		return errors.New("the URL expands to several, through {…,…} or […-…]; write one, with {NAME} for the part that varies")
 	}
 	if err := c.d.setAddress(c.address); err != nil {
 		return err
@@ -339,7 +339,7 @@ func (c *curl) finish() error {
 	}
 	c.d.Method = cmp.Or(c.d.Method, "GET")
 	if !slices.Contains(methods, c.d.Method) {
-		return errors.New("the method of the request is none of " + strings.Join(methods, ", "))
+		return errors.New("the request's method must be one of " + strings.Join(methods, ", "))
 	}
 	return nil
 }
@@ -354,7 +354,7 @@ func (r *Request) setAddress(address string) error {
 	}
 	parsed, err := url.Parse(strings.NewReplacer("{", "%7B", "}", "%7D", " ", "%20").Replace(address))
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return errors.New("the address cannot be read; it must look like https://host/path")
+		return errors.New("the URL is not valid; it must look like https://host/path")
 	}
 	base := url.URL{Scheme: parsed.Scheme, Host: parsed.Host, User: parsed.User}
 	r.Base, r.Path = base.String(), parsed.Path

@@ -275,7 +275,7 @@ func (d *Description) headers() {
 			d.authorization(text)
 		case header.Name == "cookie":
 			if d.login != nil || !d.loginBy("header:Cookie: COOKIES@"+d.host()) {
-				d.Notes = append(d.Notes, "the cookies were left out: the request logs in by another header")
+				d.Notes = append(d.Notes, "cookies were left out, because the request authenticates with another header")
 			}
 		case browser.MatchString(header.Name):
 		case isLoginHeader(header):
@@ -310,7 +310,7 @@ func (d *Description) headerLogin(name string) {
 	if d.loginBy("header:" + canonicalHeader(name) + ": VALUE@" + d.host()) {
 		return
 	}
-	d.Notes = append(d.Notes, "the header "+canonicalHeader(name)+" holds a secret and was left out: a connection has one header")
+	d.Notes = append(d.Notes, "the header "+canonicalHeader(name)+" holds a secret and was left out, because a connection has only one header")
 }
 
 func canonicalHeader(name string) string {
@@ -360,8 +360,8 @@ func (d *Description) pass(name, what string) node.Verbatim {
 	key := check.FreeName(NameOf(name, "secret"))
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
-		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
-			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/how-to/secrets.md)")
+		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, so its value was left out: pass it with --set "+key+
+			"=VALUE. The value is then stored in the run's history; if the API accepts a header instead, use a connection (docs/how-to/secrets.md)")
 	}
 	return node.Verbatim("{{ " + key + " }}")
 }
@@ -430,7 +430,7 @@ func (d *Description) beginBelow(first []string, hidden []int, rest []string) bo
 	d.login.form += strings.Join(kept, "/")
 	d.login.below = true
 	d.Path = "/" + strings.Join(rest, "/")
-	d.Notes = append(d.Notes, "a part of the path may be a secret and was left out: it is in the connection "+d.login.name+", below whose path the url of the playbook begins")
+	d.Notes = append(d.Notes, "part of the path may be a secret and was moved to the connection "+d.login.name+"; the playbook's url is relative to its path")
 	return true
 }
 

@@ -54,11 +54,11 @@ type nameValue struct {
 // of which there are most; of equally many the first. The error says what is missing, and no value of the file.
 func FromHAR(data []byte) (*Description, error) {
 	if len(data) > maxDocument {
-		return nil, fmt.Errorf("the HAR file has more than %d MiB", maxDocument>>20)
+		return nil, fmt.Errorf("the HAR file is larger than %d MiB", maxDocument>>20)
 	}
 	var of archive
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(data), "\uFEFF")), &of); err != nil {
-		return nil, errors.New("the file is no HAR file, which is JSON with log.entries")
+		return nil, errors.New("not a HAR file: expected JSON with log.entries")
 	}
 	kinds := map[string][]*Description{}
 	var order []string
@@ -74,7 +74,7 @@ func FromHAR(data []byte) (*Description, error) {
 		kinds[kind] = append(kinds[kind], described)
 	}
 	if len(order) == 0 {
-		return nil, errors.New("the HAR file has no request that was answered with JSON")
+		return nil, errors.New("the HAR file has no request with a JSON response")
 	}
 	most := order[0]
 	for _, kind := range order {
@@ -88,7 +88,7 @@ func FromHAR(data []byte) (*Description, error) {
 	}
 	first.hide()
 	if len(order) > 1 {
-		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has requests of %d kinds; this is %s %s", len(order), first.Method, first.Path))
+		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has %d kinds of requests; this playbook uses %s %s", len(order), first.Method, first.Path))
 	}
 	return first, nil
 }

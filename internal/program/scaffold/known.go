@@ -69,7 +69,7 @@ func (w *writer) know() {
 		for _, name := range one.accepts {
 			w.of.Accepts = append(w.of.Accepts, Pair{name, nil})
 		}
-		w.suppose("how it pages is what is known of " + strings.TrimPrefix(one.host, "."))
+		w.suppose("paging follows the documented format of " + strings.TrimPrefix(one.host, "."))
 		return
 	}
 	w.guess()
@@ -108,10 +108,10 @@ func (w *writer) guess() {
 			continue
 		}
 		w.of.Answer = &Response{Body: decoded(`{"data": [{"id": 1}]}`)}
-		w.suppose("what the API answers is not known, and its rows are expected in data")
+		w.suppose("the response format is unknown; rows are assumed to be in data")
 		if cursor, _ := f.param(cursorParams); slices.Contains(guessedSizes, plain(name)) && cursor == "" {
 			w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
-			w.suppose("nothing says how the API pages, and the playbook counts rows in offset")
+			w.suppose("nothing shows how the API pages; the playbook counts rows in offset")
 		}
 		return
 	}
@@ -123,9 +123,9 @@ var guessedSizes = []string{"limit", "perpage", "pagesize", "maxresults", "pagel
 // suppose notes a guess, in the file and in the output.
 func (w *writer) suppose(guess string) {
 	w.guesses = append(w.guesses, guess)
-	how := "; starter try shows what it answers, and --probe asks it"
+	how := "; check with starter try, or use --probe to send the request"
 	if w.of.probed {
-		how = "; starter try shows what it answers"
+		how = "; check with starter try"
 	}
 	w.made.Notes = append(w.made.Notes, "a guess: "+guess+how)
 }

@@ -36,11 +36,11 @@ type OpenAPIDocument struct {
 // ReadOpenAPI reads a document in JSON or YAML. References to other files are not followed. from is its URL, "" for a file.
 func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 	if len(data) > maxDocument {
-		return nil, fmt.Errorf("the document has more than %d MiB", maxDocument>>20)
+		return nil, fmt.Errorf("the document is larger than %d MiB", maxDocument>>20)
 	}
 	defer func() { // its readers are not ours
 		if recover() != nil {
-			of, err = nil, errors.New("the document cannot be read as OpenAPI")
+			of, err = nil, errors.New("the document is not valid OpenAPI")
 		}
 	}()
 	var head struct {
@@ -48,7 +48,7 @@ func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 		OpenAPI string `yaml:"openapi"`
 	}
 	if err := yaml.Unmarshal(data, &head); err != nil || head.Swagger == "" && head.OpenAPI == "" {
-		return nil, errors.New("the file is no document of OpenAPI: it has neither openapi nor swagger with a version")
+		return nil, errors.New("not an OpenAPI document: it has neither openapi nor swagger with a version")
 	}
 	document := &OpenAPIDocument{from: from}
 	if head.Swagger != "" {
@@ -57,7 +57,7 @@ func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 		document.of, err = openapi3.NewLoader().LoadFromData(data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the document of OpenAPI: %w", err)
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	return document, nil
 }
@@ -149,7 +149,7 @@ func (d *OpenAPIDocument) find(id string) (Operation, error) {
 	if len(ids) > shown {
 		more = fmt.Sprintf(" and %d more", len(ids)-shown)
 	}
-	return Operation{}, fmt.Errorf("the document has no operation %q; it has %s%s", id, strings.Join(ids[:min(len(ids), shown)], ", "), more)
+	return Operation{}, fmt.Errorf("the document has no operation %q, expected one of %s%s", id, strings.Join(ids[:min(len(ids), shown)], ", "), more)
 }
 
 // Describe describes an operation.
@@ -206,7 +206,7 @@ func (d *OpenAPIDocument) setBase(of *Description, operation *openapi3.Operation
 	base = Request{}
 	if err := base.setAddress(strings.TrimRight(address, "/")); err != nil || !strings.Contains(address, "://") {
 		of.Base = "https://api.example.com"
-		of.Notes = append(of.Notes, "the document names no server: set the address in workload")
+		of.Notes = append(of.Notes, "the document names no server: set its URL in workload")
 		if !strings.Contains(address, "://") {
 			of.Path = strings.TrimRight(address, "/") + of.Path
 		}
@@ -294,7 +294,7 @@ func (d *Description) body(operation *openapi3.Operation) {
 			return
 		}
 	}
-	d.Notes = append(d.Notes, "the body of the request is of a kind that is not made: "+strings.Join(playbook.SortedKeys(content), ", "))
+	d.Notes = append(d.Notes, "the request body has a content type that is not supported, so write it by hand: "+strings.Join(playbook.SortedKeys(content), ", "))
 }
 
 func exampleOf(media *openapi3.MediaType) any {

@@ -65,7 +65,7 @@ type paging struct {
 	moreHeaders map[string]string
 	// sent are the parameters of the second request of the test, nil where they are not compared.
 	sent map[string]any
-	// sized says that a page that is not full is the last one, so that the number of rows has to be known.
+	// sized says that a page with fewer rows than page_size is the last one, so that the number of rows has to be known.
 	sized bool
 	// guess says what of it is a guess, "" for nothing.
 	guess string
@@ -236,7 +236,7 @@ func (f *finder) mark() (paging, bool) {
 	}
 	param = guessedParam(found.path[len(found.path)-1])
 	p := f.marked(found.path, param)
-	p.guess = "the parameter " + param + " for what the answer has in " + strings.Join(found.path, ".")
+	p.guess = "the parameter " + param + " sends the value that the response has in " + strings.Join(found.path, ".")
 	return p, true
 }
 
@@ -419,7 +419,7 @@ func (f *finder) ends(p *paging) {
 	}
 	if f.size != "" {
 		p.sized, p.when = true, "len("+rows+") == page_size"
-		p.guess = "a page that is not full is the last one"
+		p.guess = "a page with fewer rows than page_size is the last one"
 		return
 	}
 	p.when = "len(" + rows + ") > 0"

@@ -45,13 +45,13 @@ func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, erro
 	})
 	switch {
 	case len(missing) > 0:
-		return nil, fmt.Errorf("the line has $%s, which is not set", missing[0])
+		return nil, fmt.Errorf("the command uses $%s, which is not set", missing[0])
 	case err != nil:
 		return nil, err
 	case d.Method != "GET" || d.Body != nil || d.Form != nil || d.Text != "":
-		return nil, errors.New("only a GET without a body is sent, as anything else may change something")
+		return nil, errors.New("only a GET without a body is sent, because other requests may change data")
 	case inPath.MatchString(d.Path) || asColon.MatchString(d.Path):
-		return nil, errors.New("the address has a place that is to be filled in; write a value there")
+		return nil, errors.New("the URL has a placeholder; write a value in its place")
 	}
 	return d.probe()
 }
@@ -59,7 +59,7 @@ func ProbeOf(line string, lookup func(name string) (string, bool)) (*Probe, erro
 func (d *Description) probe() (*Probe, error) {
 	parsed, err := url.Parse(d.Base)
 	if err != nil {
-		return nil, errors.New("the address cannot be read")
+		return nil, errors.New("the URL is not valid")
 	}
 	p := &Probe{Params: map[string]any{}, Headers: map[string]any{}}
 	for _, pair := range d.Params {
@@ -149,17 +149,17 @@ func (w *writer) probed() {
 	}
 	full, more := w.isFull(), w.saysMore()
 	if !full && !more {
-		w.made.Notes = append(w.made.Notes, fmt.Sprintf("a guess: the answer has %s and says nothing of further pages, so the playbook requests one page", terminal.Count(w.of.rows, "row")))
+		w.made.Notes = append(w.made.Notes, fmt.Sprintf("a guess: the response has %s and shows no further pages, so the playbook requests one page", terminal.Count(w.of.rows, "row")))
 		return
 	}
 	w.of.Accepts = append(w.of.Accepts, Pair{"offset", nil})
 	w.found = newFinder(w.of)
 	w.paging = w.found.find()
-	says := "the answer says that there is more"
+	says := "the response says there is more"
 	if !more {
-		says = fmt.Sprintf("the answer has as many rows as were asked for, %d", w.of.rows)
+		says = fmt.Sprintf("the response has as many rows as requested, %d", w.of.rows)
 	}
-	w.suppose(says + ", and not how to ask for it; the playbook counts rows in offset")
+	w.suppose(says + ", but does not show how to request it; the playbook counts rows in offset")
 }
 
 // isFull reports whether the answer of the probe has as many rows as were asked for.

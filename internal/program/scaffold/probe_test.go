@@ -48,8 +48,8 @@ func TestAnswersOfProbes(t *testing.T) {
 			[]string{"A guess"},
 		},
 		"an end that leads on":           {`{"tickets": [{"id": 1}], "next_page": "https://api.test/o?start=1", "end_of_stream": false}`, false, "link", []string{"not response.end_of_stream and response.next_page"}, nil},
-		"more, and not how":              {`{"list": [{"id": 7}], "total": 9}`, false, "offset", []string{"len(pages) < response.total", "A guess: the answer says that there is more"}, nil},
-		"as many rows as were asked for": {`{"list": [{"id": 7}, {"id": 8}]}`, false, "offset", []string{"collect: {path: list}", "A guess: the answer has as many rows as were asked for, 2, and not how"}, nil},
+		"more, and not how":              {`{"list": [{"id": 7}], "total": 9}`, false, "offset", []string{"len(pages) < response.total", "A guess: the response says there is more"}, nil},
+		"as many rows as were asked for": {`{"list": [{"id": 7}, {"id": 8}]}`, false, "offset", []string{"collect: {path: list}", "A guess: the response has as many rows as requested, 2, but does not show how"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +65,7 @@ func TestAnswersOfProbes(t *testing.T) {
 	}
 	made, err := scaffold.Make(answered(t, `curl 'https://api.test/orders?limit=100'`, `{"data": [{"id": 7}]}`, false), scaffold.Options{})
 	require.NoError(t, err)
-	require.Contains(t, made.Notes, "a guess: the answer has 1 row and says nothing of further pages, so the playbook requests one page")
+	require.Contains(t, made.Notes, "a guess: the response has 1 row and shows no further pages, so the playbook requests one page")
 	require.Contains(t, string(made.Playbook), "result.data")
 }
 
@@ -77,8 +77,8 @@ func TestProbesAreSafe(t *testing.T) {
 		`curl https://api.test/x -d a=SECRET`:                                 "only a GET",
 		`curl -X GET https://api.test/x -d '{"a": "SECRET"}'`:                 "only a GET",
 		`curl -I https://api.test/x`:                                          "only a GET",
-		`curl https://api.test/users/{id}`:                                    "to be filled in",
-		`curl https://api.test/users/:id/orders`:                              "to be filled in",
+		`curl https://api.test/users/{id}`:                                    "has a placeholder",
+		`curl https://api.test/users/:id/orders`:                              "has a placeholder",
 		`curl -H 'Authorization: Bearer '"$NO_SUCH_TOKEN" https://api.test/x`: "$NO_SUCH_TOKEN, which is not set",
 	} {
 		_, err := scaffold.ProbeOf(line, func(string) (string, bool) { return "", false })

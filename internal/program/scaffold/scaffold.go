@@ -66,7 +66,7 @@ func Make(of *Description, options Options) (*Draft, error) {
 	}
 	w := &writer{of: of, Options: options, made: &Draft{Name: NameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
 	if options.Each != "" && NameOf(options.Each, "") != options.Each {
-		return nil, fmt.Errorf("the element %q cannot be a name; expected letters, digits and _, such as user_id", options.Each)
+		return nil, fmt.Errorf("the element %q is not a valid name, expected letters, digits and _, such as user_id", options.Each)
 	}
 	w.plan()
 	w.write()

@@ -181,38 +181,38 @@ func TestSchemasThatNameEachOther(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for line, message := range map[string]string{
-		"":                                        "has no curl",
-		"wget https://a.test":                     "has no curl",
-		"curl":                                    "has no address",
+		"":                                        "expected a curl command",
+		"wget https://a.test":                     "expected a curl command",
+		"curl":                                    "has no URL",
 		"curl 'https://a.test":                    "line 1",
 		"curl ftp://a.test/x":                     "must look like https://host/path",
-		"curl https://a.test $(cat x)":            "only a shell can work out",
-		"curl https://a.test -d @SECRET.json":     "the body is in a file",
+		"curl https://a.test $(cat x)":            "only a shell can evaluate",
+		"curl https://a.test -d @SECRET.json":     "the body is read from a file",
 		"curl https://a.test -F file=@SECRET":     "sends files",
-		"curl https://a.test https://b.test":      "several addresses",
-		"curl https://a.test -H":                  `"header" of curl has no value`,
-		"curl https://a.test ^\n -H 'a: SECRET'":  "several addresses",
+		"curl https://a.test https://b.test":      "several URLs",
+		"curl https://a.test -H":                  `curl option "header" has no value`,
+		"curl https://a.test ^\n -H 'a: SECRET'":  "several URLs",
 		"Invoke-WebRequest -Uri https://a.test":   "cURL (bash)",
 		"curl --aws-sigv4 aws:amz https://a.test": "--aws-sigv4",
-		"curl https://a.test -H @SECRET":          "headers are in a file",
-		"curl 'https://a.test/{a,b}/x'":           "names several",
-		"curl 'https://a.test/x[1-3]'":            "names several",
+		"curl https://a.test -H @SECRET":          "headers are read from a file",
+		"curl 'https://a.test/{a,b}/x'":           "expands to several",
+		"curl 'https://a.test/x[1-3]'":            "expands to several",
 	} {
 		_, err := scaffold.FromCurl(line)
 		require.ErrorContains(t, err, message, line)
 		require.NotContains(t, err.Error(), "SECRET")
 	}
 	for text, message := range map[string]string{
-		"":                         "no HAR file",
-		`{"log": {"entries": []}}`: "no request that was answered with JSON",
-		`{"log": {"entries": [{"request": {"method": "GET", "url": "x://SECRET"}}]}}`: "no request that was answered with JSON",
+		"":                         "not a HAR file",
+		`{"log": {"entries": []}}`: "no request with a JSON response",
+		`{"log": {"entries": [{"request": {"method": "GET", "url": "x://SECRET"}}]}}`: "no request with a JSON response",
 	} {
 		_, err := scaffold.FromHAR([]byte(text))
 		require.ErrorContains(t, err, message)
 		require.NotContains(t, err.Error(), "SECRET")
 	}
 	for text, message := range map[string]string{
-		"": "no document of OpenAPI", "[]": "no document of OpenAPI", "a: [": "no document of OpenAPI", `{"openapi": "3.0.0", "paths": 3}`: "read the document",
+		"": "OpenAPI", "[]": "OpenAPI", "a: [": "OpenAPI", `{"openapi": "3.0.0", "paths": 3}`: "read the OpenAPI document",
 	} {
 		_, err := scaffold.ReadOpenAPI([]byte(text), "")
 		require.ErrorContains(t, err, message)

@@ -88,7 +88,7 @@ func (w *writer) exportSteps() *yaml.Node {
 	w.auth(await)
 	node.Add(await, "url", node.Quoted(w.url()+"/{{ "+startStep+".id }}"))
 	node.Add(await, "retry", node.List(w.failurePolicy(), pollPolicy("response.status"),
-		policy("It has failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", node.Flow("fail", node.Quoted("{{ response.error | default('the export has failed') }}")))))
+		policy("The job failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", node.Flow("fail", node.Quoted("{{ response.error | default('the export has failed') }}")))))
 	node.Add(await, "next", recording.Text(downloadStep))
 	node.Add(download, "step", recording.Text(downloadStep))
 	node.Add(download, "tool", recording.Text("http"))
@@ -138,7 +138,7 @@ func (w *writer) webhookSteps() *yaml.Node {
 	maps.Copy(sent, body)
 	node.Add(request, "body", node.Value(sent))
 	node.Add(step, "on_start", request)
-	node.Add(step, "retry", node.List(policy("It failed, or nobody has answered in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
+	node.Add(step, "retry", node.List(policy("It failed, or no callback arrived in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
 		node.Flow("max_attempts", recording.Node(3, true), "initial_delay", recording.Text("1m")))))
 	return node.List(step)
 }

@@ -35,13 +35,13 @@ func (w *writer) test() []byte {
 func (w *writer) testName() string {
 	switch {
 	case w.paging.style == StyleExport, w.paging.style == StylePoll:
-		return "a job that takes its time"
+		return "a job that takes a while"
 	case w.paging.style == StyleWebhook:
-		return "an answer after two hours"
+		return "a callback after two hours"
 	case w.paging.when != "":
 		return "two pages, the first after a failure"
 	}
-	return "an answer after a failure"
+	return "a response after a failure"
 }
 
 func (w *writer) testWorkload() *yaml.Node {

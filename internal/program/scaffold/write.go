@@ -93,7 +93,7 @@ func (w *writer) assume() {
 		},
 	}[w.Style]
 	w.paging, _ = look()
-	w.suppose("the names of parameters and members are those that this style usually has")
+	w.suppose("parameters and fields have the names that are usual for this style")
 }
 
 // merge is an answer with what another one has beside its rows.
@@ -155,7 +155,7 @@ func (w *writer) planLoop() {
 	}
 	if w.elements == nil {
 		w.elements = []any{"A"}
-		w.made.Notes = append(w.made.Notes, "workload."+w.list+" has a made-up element: put your own there, or pass them with --set "+w.list+"='[…]'")
+		w.made.Notes = append(w.made.Notes, "workload."+w.list+" holds a made-up element: replace it, or pass your own with --set "+w.list+"='[…]'")
 	}
 }
 
@@ -377,10 +377,10 @@ func (w *writer) loop(step *yaml.Node) {
 func (w *writer) policies() *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode}
 	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
-		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.ok == false", node.Flow("fail", node.Quoted("{{ response.error }}"))))
+		list.Content = append(list.Content, policy("The response reports an error.", "response.ok == false", node.Flow("fail", node.Quoted("{{ response.error }}"))))
 	}
 	if w.paging.style == StyleGraphQL {
-		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.errors", node.Flow("fail", node.Quoted("{{ response.errors[0].message }}"))))
+		list.Content = append(list.Content, policy("The response reports an error.", "response.errors", node.Flow("fail", node.Quoted("{{ response.errors[0].message }}"))))
 	}
 	list.Content = append(list.Content, w.failurePolicy())
 	if w.paging.style == StylePoll {
@@ -413,7 +413,7 @@ func (w *writer) policies() *yaml.Node {
 	case collectable(w.found.rows):
 		node.Add(then, "collect", node.Flow("path", recording.Text(strings.Join(w.found.rows, "."))))
 	}
-	comment := "There is more: the next page."
+	comment := "There is more: request the next page."
 	for _, guess := range w.guesses {
 		comment += "\nA guess: " + guess + "."
 	}
@@ -426,14 +426,14 @@ const defaultPages = 1000
 
 // failurePolicy tries again what may work later.
 func (w *writer) failurePolicy() *yaml.Node {
-	return policy("It failed and may work later; after 429, when the server says so.", "error.class in ['retryable', 'rate_limited']",
+	return policy("Retry a failure that may pass; after a 429, wait as long as the server says.", "error.class in ['retryable', 'rate_limited']",
 		node.Flow("max_attempts", recording.Node(5, true)))
 }
 
 // pollPolicy asks again until a job has ended.
 func pollPolicy(status string) *yaml.Node {
 	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
-	return policy("It has not ended: ask again, for an hour.", "lower("+status+") in "+open,
+	return policy("The job is still running: check again, for up to an hour.", "lower("+status+") in "+open,
 		node.Flow("max_attempts", recording.Node(120, true), "delay", recording.Text("30s")))
 }
 

@@ -49,7 +49,7 @@ func Generate(tools playbook.Tools) ([]byte, error) {
 	root := node{
 		"$schema":     "http://json-schema.org/draft-07/schema#",
 		"title":       "Reprise playbook",
-		"description": "A playbook that starter runs. Playbooks of " + playbook.OlderVersion + " are checked by starter validate only.",
+		"description": "A Reprise playbook. Playbooks with apiVersion " + playbook.OlderVersion + " are only checked by starter validate.",
 		"definitions": definitions,
 		"if":          whereIs("apiVersion", node{"const": playbook.Version}),
 		"then":        ref("playbook"),

@@ -22,7 +22,7 @@ func ofToken(workflowID string) string { return "token of " + workflowID }
 // others: crowd decides which.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")
+		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
 	}
 	if r.ContentLength > MaxBody {
 		return nil, nil, tooLarge()

@@ -99,7 +99,7 @@ type openAttempt struct {
 type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (answer, error)
 
 // noSuchLink is for people who have come with a link that leads nowhere.
-const noSuchLink = "Some of the link may be missing: programs for mail break long ones into two lines. Copy all of it, or ask whoever sent it " +
+const noSuchLink = "Part of the link may be missing: mail programs sometimes break long links in two. Copy the whole link, or ask the sender " +
 	"to send it again."
 
 // pageOf are the routes of the page: their refusals are pages too.
@@ -115,9 +115,9 @@ func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Requ
 		}
 		reply = problemOf(err)
 		if reply.Status >= http.StatusInternalServerError {
-			s.Logger.Error("a page could not be shown", "error", err)
+			s.Logger.Error("cannot show a page", "error", err)
 		}
-		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
+		given, err = page{Title: "Something went wrong", Fault: reply.Detail}.answer(reply.Status)
 		maps.Copy(given.header, reply.header)
 		return given, err
 	}
@@ -157,7 +157,7 @@ func sameOrigin(r *http.Request) error {
 		return nil
 	}
 	if http.NewCrossOriginProtection().Check(r) != nil {
-		return problem(http.StatusForbidden, "cross-origin", "the answer was sent by a page of another site; open the link of the approval itself")
+		return problem(http.StatusForbidden, "cross-origin", "the answer came from a page on another site; open the link you received and answer there")
 	}
 	return nil
 }
@@ -177,9 +177,9 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 		case connect.NotFound(err):
 			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
-			s.Logger.Warn("no worker responds with the question", "workflow_id", workflowID, "error", err)
+			s.Logger.Warn("cannot show an approval, because no worker responds", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
-				"no worker responds at the moment, so the question cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
+				"the question cannot be shown because no worker is responding; nothing is lost, try again in a minute").with("Retry-After", "10")
 		case err != nil:
 			return found, err
 		case found.Elsewhere == "":
@@ -204,7 +204,7 @@ func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (
 // page is what is shown of an attempt.
 func (a openAttempt) page() (page, error) {
 	to := a.address.To
-	shown := page{Title: "An answer is asked for", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
+	shown := page{Title: "Your answer is needed", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
 	if to.Index != nil {
 		shown.Index = fmt.Sprint(*to.Index)
 	}
@@ -219,11 +219,11 @@ func (a openAttempt) page() (page, error) {
 			source.Shorten(source.Readable(a.Awaiting.Question()), shownTitle), shown.Title)
 		return shown, err
 	case a.Answered != nil:
-		shown.Title, shown.Note = "This has been answered", "The answer below was accepted. Nothing is left to do here."
+		shown.Title, shown.Note = "Already answered", "The answer below was accepted. There is nothing left to do."
 		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
 		shown.By, shown.At = a.Answered.By, moment(a.Answered.At)
 	default:
-		shown.Title, shown.Note = "This is over", "It needs no answer any more: it was answered, its time has run out, or the run has ended."
+		shown.Title, shown.Note = "No longer open", "No answer is needed any more: somebody answered, the deadline passed, or the run ended."
 	}
 	return shown, nil
 }
@@ -334,8 +334,8 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 	}
 	if sent, _ := reply.body.(callbackAnswer); !sent.Accepted {
 		return page{
-			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
-				"Open the link again to see that.",
+			Title: "Your answer is saved", Note: "No worker is responding right now. The server keeps your answer and delivers it when a worker is back. " +
+				"Open this link again later to check.",
 		}.answer(http.StatusAccepted)
 	}
 	return answer{status: http.StatusSeeOther, header: http.Header{"Location": {"./" + r.PathValue("token")}}}, nil
@@ -358,7 +358,7 @@ func (a openAttempt) again(typed url.Values, faults map[string]string) (answer, 
 	if err != nil {
 		return answer{}, err
 	}
-	shown.Fault = cmp.Or(faults[fieldOption], "Nothing was sent yet: something is missing or wrong below.")
+	shown.Fault = cmp.Or(faults[fieldOption], "Nothing was sent. Check the fields marked below.")
 	shown.fields(a.Awaiting.Approval, typed, faults)
 	return shown.answer(http.StatusUnprocessableEntity)
 }
@@ -371,7 +371,7 @@ func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the page posts application/x-www-form-urlencoded")
+		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the form as application/x-www-form-urlencoded")
 	}
 	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
 	if err != nil {
@@ -422,11 +422,11 @@ func readApproval(approval *playbook.Approval, typed url.Values) (given interpre
 	}
 	for name := range typed {
 		if !slices.Contains(known, name) {
-			faults[fieldOption] = "the page has another form by now; read the question again"
+			faults[fieldOption] = "the form has changed since you opened this page; read the question again"
 		}
 	}
 	if given.By == "" {
-		faults[fieldBy] = "say who answers"
+		faults[fieldBy] = "enter your name"
 	}
 	if !slices.Contains(approval.Options, given.Option) {
 		faults[fieldOption] = "choose one of the options below"

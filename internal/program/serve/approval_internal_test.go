@@ -13,7 +13,7 @@ func TestHeadingOfAnApproval(t *testing.T) {
 	t.Parallel()
 	given, err := page{Title: "Approved. Nothing is left to do", Asks: true, Message: "…"}.answer(http.StatusOK)
 	require.NoError(t, err)
-	require.Contains(t, string(given.body.([]byte)), "<h1>An answer is asked for</h1>")
+	require.Contains(t, string(given.body.([]byte)), "<h1>Your answer is needed</h1>")
 	given, err = page{Title: "x", Asks: true, Heading: `Pay <bdi class="value">5</bdi>`}.answer(http.StatusOK)
 	require.NoError(t, err)
 	require.Contains(t, string(given.body.([]byte)), `<h1>Pay <bdi class="value">5</bdi></h1>`)

@@ -33,11 +33,11 @@ func TestApprovalInABrowser(t *testing.T) {
 	}))
 	t.Cleanup(hostile.Close)
 	browser.Open(hostile.URL)
-	until(`document.body.innerText.includes('a page of another site')`)
+	until(`document.body.innerText.includes('a page on another site')`)
 
 	browser.Open(address)
 	require.Eventually(t, func() bool {
-		if strings.Contains(browser.Text(), "no worker responds") { // it is busy with other tests: try again
+		if strings.Contains(browser.Text(), "no worker is responding") { // it is busy with other tests: try again
 			browser.Open(address)
 		}
 		return browser.Eval(`document.title === 'Load 42 rows? – Reprise'`) == "true"
@@ -60,7 +60,7 @@ func TestApprovalInABrowser(t *testing.T) {
 	browser.Eval(`(() => { const e = document.forms[0].elements; e['form.ticket'].value = 'T <1>'; e['form.rows'].value = '7'; e['form.share'].value = '0.5';
 		e['form.where'].value = 'prod"\'<>&'; e.by.value = 'Ada'; e.comment.value = 'fine'; e['form.sure'].checked = false })()`)
 	browser.Eval(`document.querySelector('button[value=approve]').click()`)
-	until(`document.title === 'This has been answered – Reprise'`)
+	until(`document.title === 'Already answered – Reprise'`)
 	require.Equal(t, address, browser.Eval(`location.href`))
 	require.Contains(t, browser.Text(), "Ada")
 	result, ok := a.ends(run).Result.Data.(map[string]any)

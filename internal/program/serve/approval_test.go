@@ -86,7 +86,7 @@ func TestApprovalPage(t *testing.T) {
 
 	faulty := a.post(token, url.Values{"option": {"approve"}, "form.rows": {"many"}, "comment": {"<kept> & so"}, "form.sure": {"true"}})
 	require.Equal(t, http.StatusUnprocessableEntity, faulty.status)
-	for _, wanted := range []string{"the form needs ticket", "rows must be integer", "say who answers", "&lt;kept&gt; &amp; so", `value="many"`} {
+	for _, wanted := range []string{"the form needs ticket", "rows must be integer", "enter your name", "&lt;kept&gt; &amp; so", `value="many"`} {
 		require.Contains(t, string(faulty.body), wanted)
 	}
 	long := a.post(token, url.Values{"option": {"approve"}, "by": {strings.Repeat("b", 501)}, "comment": {strings.Repeat("c", 4097)}, "form.where": {"x"}, "form.share": {"y"}})
@@ -114,7 +114,7 @@ func TestApprovalPage(t *testing.T) {
 
 	after := a.open(token)
 	require.Equal(t, http.StatusOK, after.status)
-	require.Contains(t, string(after.body), "This has been answered")
+	require.Contains(t, string(after.body), "Already answered")
 	require.Contains(t, string(after.body), "Ada &lt;b&gt;")
 	require.Contains(t, string(after.body), "approve")
 	require.NotContains(t, string(after.body), "<form")

@@ -66,7 +66,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"null":            {asJSON, `null`, 400, "must be a JSON object"},
 		"a key twice":     {asJSON, `{"a": 1, "a": 2}`, 400, "occurs twice"},
 		"a key below":     {asJSON, `{"a": [{"b": 1, "b": 2}]}`, 400, "occurs twice"},
-		"invalid UTF-8":   {asJSON, "{\"a\": \"\xff\"}", 400, "not UTF-8"},
+		"invalid UTF-8":   {asJSON, "{\"a\": \"\xff\"}", 400, "not valid UTF-8"},
 		"too deep":        {asJSON, `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, 400, "1000"},
 		"long number":     {asJSON, `{"a":` + strings.Repeat("9", 2000) + `}`, 400, "1000"},
 		"half":            {asJSON, `{"a": "b`, 400, "not JSON"},
@@ -105,11 +105,11 @@ func TestQueryParametersThatAreNone(t *testing.T) {
 	fill := strings.NewReplacer("{name}", "hello", "{id}", "x", "{token}", token)
 	for route, takes := range serve.New(a.options).QueryOf() {
 		method, path, _ := strings.Cut(route, " ")
-		says := "the parameters of this path: none"
+		says := "this path accepts: none"
 		if len(takes) > 0 {
-			says = "the parameters of this path: " + strings.Join(takes, ", ")
+			says = "this path accepts: " + strings.Join(takes, ", ")
 		}
-		for query, why := range map[string]string{"wiat=30s": `no query parameter "wiat"`, "=1": `no query parameter ""`, "%zz": "cannot be read", "a;b": "cannot be read"} {
+		for query, why := range map[string]string{"wiat=30s": `unknown query parameter "wiat"`, "=1": `unknown query parameter ""`, "%zz": "not valid", "a;b": "not valid"} {
 			given := a.world.ask(method, fill.Replace(path)+"?"+query, a.ci, strings.NewReader(`{}`), "Content-Type", "application/json")
 			require.Equal(t, http.StatusBadRequest, given.status, "%s?%s: %s", route, query, given.body)
 			require.Contains(t, given.values["detail"], why, route)
@@ -239,7 +239,7 @@ func TestServerIsAway(t *testing.T) {
 	for _, given := range []reply{w.ask(http.MethodGet, "/healthz", "", nil), w.start("hello/runs", w.ci, `{}`)} {
 		require.Equal(t, http.StatusServiceUnavailable, given.status)
 		require.Equal(t, "5", given.header.Get("Retry-After"))
-		require.Contains(t, given.values["detail"], "does not answer")
+		require.Contains(t, given.values["detail"], "does not respond")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const MaxBody = 1 << 20
 
 func tooLarge() *Problem {
-	return problem(http.StatusRequestEntityTooLarge, "too-large", "a body may have %d bytes", MaxBody)
+	return problem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", MaxBody)
 }
 
 // wantJSON refuses bodies that do not say that they are JSON.
@@ -30,7 +30,7 @@ func wantJSON(header http.Header) error {
 // readJSON reads a JSON text: UTF-8, and no key twice in a map.
 func readJSON(body []byte) (any, error) {
 	if !utf8.Valid(body) {
-		return nil, badRequest("the body is not UTF-8")
+		return nil, badRequest("the body is not valid UTF-8")
 	}
 	value, err := expression.DecodeExact(body)
 	if err != nil {

@@ -80,9 +80,9 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 		if !known {
 			fields := strings.Join(slices.Sorted(maps.Keys(words)), ", ")
 			if _, has := words["result"]; has {
-				fields += "; what another system reports goes into result, such as {\"result\": {\"rows\": 1200}}"
+				fields += "; put what the other system reports into result, such as {\"result\": {\"rows\": 1200}}"
 			}
-			return given, badRequest("%s has no field %q; its fields are %s", verb, key, fields)
+			return given, badRequest("%s has no field %q, expected %s", verb, key, fields)
 		}
 		if wanted, ok := read(object[key]); !ok {
 			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
@@ -151,7 +151,7 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
-			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
+			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
 	kept := interpreter.KeptAnswer{Workflow: workflowID, Answer: given}
@@ -181,7 +181,7 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 
 // errUnsaid says that no workflow has replied to an answer: no worker has responded, or
 // the workflow has continued as new meanwhile, or has ended.
-var errUnsaid = errors.New("the outcome of the answer is unknown")
+var errUnsaid = errors.New("no workflow has replied to the answer")
 
 // send sends an answer to a workflow, and gives the outcome and the last receiver.
 func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
@@ -206,8 +206,8 @@ func errRefused(why string) error {
 }
 
 // errLate is the problem of an answer that comes too late.
-var errLate = problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
+var errLate = problem(http.StatusConflict, "answer-late", "the attempt has already ended or has a different answer; this one was not accepted")
 
 // errFull is the problem of an answer for which there is no room.
 var errFull = problem(http.StatusTooManyRequests, "answers-full",
-	"%s; nobody has taken one of them yet, try again later", answers.ErrFull).with("Retry-After", "60")
+	"%s; none has been delivered yet, try again later", answers.ErrFull).with("Retry-After", "60")

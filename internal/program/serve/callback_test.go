@@ -254,7 +254,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		says       string
 	}{
 		{"complete", `{"result": 1, "reslut": 2}`, 400, `complete has no field "reslut"`},
-		{"complete", `{"rows": 1200}`, 400, `what another system reports goes into result, such as {"result": {"rows": 1200}}`},
+		{"complete", `{"rows": 1200}`, 400, `put what the other system reports into result, such as {"result": {"rows": 1200}}`},
 		{"complete", `[1]`, 400, "must be a JSON object"},
 		{"complete", `{"result": }`, 400, "not JSON"},
 		{"complete", `{"option": 1}`, 400, "option must be text"},
@@ -266,7 +266,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		{"fail", `{"message": 1}`, 400, "message must be text"},
 		{"fail", `{"message": "x", "retryable": "no"}`, 400, "retryable must be true or false"},
 		{"fail", `{"message": "` + strings.Repeat("x", 5000) + `"}`, 400, "4096 bytes"},
-		{"fail", `{"result": 1}`, 400, `fail has no field "result"; its fields are details, message, retryable`},
+		{"fail", `{"result": 1}`, 400, `fail has no field "result", expected details, message, retryable`},
 		{"progress", `{}`, 400, "progress needs done"},
 		{"progress", `{"done": 1.5}`, 400, "done must be a whole number"},
 		{"progress", `{"done": -1}`, 400, "negative"},

@@ -175,12 +175,12 @@ func parseCallers(path string, text []byte) ([]*caller, error) {
 	}
 	entries, ok := value.(map[string]any)
 	if !ok && value != nil {
-		return nil, fmt.Errorf("read the callers: %s: expected a map of callers, such as ci: {sha256: …, playbooks: [nightly]}", path)
+		return nil, fmt.Errorf("read the callers: %s: expected a map of callers such as ci: {sha256: …, playbooks: [nightly]}", path)
 	}
 	var callers []*caller
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if !callerName.MatchString(name) {
-			return nil, fmt.Errorf("read the callers: %s: a caller's name has letters, digits, _ and -, at most 64", path)
+			return nil, fmt.Errorf("read the callers: %s: a caller's name consists of at most 64 letters, digits, _ and -", path)
 		}
 		one, err := parseCaller(name, entries[name])
 		if err != nil {
@@ -222,7 +222,7 @@ func parseCaller(name string, entry any) (*caller, error) {
 		}
 	}
 	if len(one.hashes) == 0 || len(one.playbooks) == 0 && one.role == RoleNone {
-		return nil, errors.New("needs sha256, the hash of a token, and playbooks, those that the caller may start, or role, viewer or operator of the page of runs")
+		return nil, errors.New("needs sha256 (the hash of a token), and playbooks (those the caller may start) or role (viewer or operator of the web page)")
 	}
 	return one, nil
 }
@@ -245,7 +245,7 @@ func textsOf(value any) ([]string, bool) {
 func NewToken(name string, playbooks []string, role Role) (token, line string, err error) {
 	const size = 32
 	if !callerName.MatchString(name) {
-		return "", "", fmt.Errorf("%q is no name of a caller: it has letters, digits, _ and -, at most 64", name)
+		return "", "", fmt.Errorf("%q is not a valid caller name: use at most 64 letters, digits, _ and -", name)
 	}
 	secret := make([]byte, size)
 	_, _ = rand.Read(secret) // never fails

@@ -25,7 +25,7 @@ func TestCallersThatAreNone(t *testing.T) {
 		"a b: {}":                    "a caller's name",
 		"a:b: {}":                    "a caller's name",
 		"'@github': 1":               "a caller's name",
-		"ci: {sha256: " + hash + "}": "needs sha256, the hash of a token, and playbooks",
+		"ci: {sha256: " + hash + "}": "needs sha256 (the hash of a token), and playbooks",
 		"ci: {playbooks: [a]}":       "needs sha256",
 		"ci: {sha256: rpr_token, playbooks: [a]}":                     "64 hexadecimal digits",
 		"ci: {sha256: [" + hash + ", 1], playbooks: [a]}":             "sha256 must be a text or a list of texts",
@@ -56,6 +56,6 @@ func TestTokens(t *testing.T) {
 	require.NotEqual(t, token, other)
 	for _, name := range []string{"", "a b", "a:b", "@x", strings.Repeat("a", 65)} {
 		_, _, err := serve.NewToken(name, nil, serve.RoleNone)
-		require.ErrorContains(t, err, "is no name of a caller")
+		require.ErrorContains(t, err, "is not a valid caller name")
 	}
 }

@@ -64,9 +64,9 @@ func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
 	before := c.pair
 	switch known, err := c.refresh(); {
 	case err != nil && !known:
-		logger.Error("the certificate cannot be read again; the previous one stays in use", "error", err)
+		logger.Error("cannot reload the TLS certificate; the previous one stays in use", "error", err)
 	case c.pair != before:
-		logger.Info("the certificate is a new one", "valid_until", c.pair.Leaf.NotAfter)
+		logger.Info("TLS certificate reloaded", "valid_until", c.pair.Leaf.NotAfter)
 	}
 	return c.pair
 }

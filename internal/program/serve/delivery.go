@@ -84,7 +84,7 @@ func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
 	case kind == playbook.BodyJSON:
 		return readJSON(body)
 	case !utf8.Valid(body):
-		return nil, badRequest("the body is not UTF-8")
+		return nil, badRequest("the body is not valid UTF-8")
 	}
 	return string(body), nil
 }
@@ -118,14 +118,14 @@ func formBody(body []byte) (any, error) {
 func readFields(body []byte) (url.Values, error) {
 	fields, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil, badRequest("the body is no form")
+		return nil, badRequest("the body is not a valid form")
 	}
 	for name, values := range fields {
 		if len(values) > 1 {
-			return nil, badRequest("the field %q occurs twice in the form", name)
+			return nil, badRequest("the form has the field %q twice", name)
 		}
 		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
-			return nil, badRequest("the form is not UTF-8")
+			return nil, badRequest("the form is not valid UTF-8")
 		}
 	}
 	return fields, nil
@@ -159,9 +159,9 @@ func identityOf(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
 	case len(values) == 0 || values[0] == "":
-		return "", badRequest("the delivery has no header %s, by which it is known (metadata.triggers, identity); nothing was started", name)
+		return "", badRequest("the delivery lacks the header %s, which identifies it (metadata.triggers, identity); nothing was started", name)
 	case len(values) > 1 || !printable.MatchString(values[0]):
-		return "", badRequest("the header %s, by which a delivery is known, must be there once, with at most 255 printable ASCII characters; nothing was started", name)
+		return "", badRequest("the header %s, which identifies a delivery, must occur once and have at most 255 printable ASCII characters; nothing was started", name)
 	}
 	return values[0], nil
 }

@@ -62,12 +62,14 @@ func (p *Problem) with(name, value string) *Problem {
 
 // unauthorized is the one answer to unknown clients, whatever they request.
 func unauthorized() *Problem {
-	return problem(http.StatusUnauthorized, "unauthorized", "the request has no valid token, and no valid signature").
+	return problem(http.StatusUnauthorized, "unauthorized", "the request has neither a valid token nor a valid signature").
 		with("WWW-Authenticate", "Bearer")
 }
 
 // notFound is the one answer for what is not there and for what the caller may not see.
-func notFound() *Problem { return problem(http.StatusNotFound, "not-found", "there is nothing here") }
+func notFound() *Problem {
+	return problem(http.StatusNotFound, "not-found", "not found, or not visible to you")
+}
 
 func badRequest(format string, args ...any) *Problem {
 	return problem(http.StatusBadRequest, "bad-request", format, args...)
@@ -97,9 +99,9 @@ func problemOf(err error) *Problem {
 		return known
 	case connect.Unreachable(err):
 		return problem(http.StatusServiceUnavailable, "unavailable",
-			"the Temporal server does not answer; whether the request was done is not known, repeat it").with("Retry-After", "5")
+			"the Temporal server does not respond; the request may or may not have taken effect, so repeat it").with("Retry-After", "5")
 	}
-	return problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why")
+	return problem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve")
 }
 
 // answer is a response.

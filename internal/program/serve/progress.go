@@ -71,7 +71,7 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 
 // errReporting is the problem of a report for which there is no room.
 var errReporting = problem(http.StatusServiceUnavailable, "busy",
-	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
+	"%d attempts are reporting progress already; repeat this report later", mostReporting).with("Retry-After", "5")
 
 // sent records the outcome of a report. The newest one that has come meanwhile is sent after a
 // pause.

@@ -180,8 +180,8 @@ func (o *startRequest) check() error {
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
 		if err := s.Callers.refresh(); err != nil {
-			s.Logger.Error("the callers cannot be read, and nobody is one until they can", "error", err)
-			return nil, problem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; the log of the server says why").with("Retry-After", "10")
+			s.Logger.Error("cannot read the file of callers; every token is refused until it can be read", "error", err)
+			return nil, problem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; see the log of starter serve").with("Retry-After", "10")
 		}
 	}
 	token, has := bearer(r.Header)
@@ -217,7 +217,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 		wait, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil || wait < 0 || wait > maxWait {
-		return 0, badRequest("wait must be a duration such as 30s, of at most %s", maxWait)
+		return 0, badRequest("wait must be a duration of at most %s, such as 30s", maxWait)
 	}
 	return wait, nil
 }
@@ -234,7 +234,7 @@ func idempotencyKey(header http.Header) (string, error) {
 	case len(values) == 0:
 		return rand.Text(), nil
 	case len(values) > 1 || !printable.MatchString(values[0]):
-		return "", badRequest("%s must be one text of at most 255 printable ASCII characters", keyHeader)
+		return "", badRequest("%s must occur once and have at most 255 printable ASCII characters", keyHeader)
 	}
 	return values[0], nil
 }
@@ -290,8 +290,8 @@ func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument
 }
 
 func sameBody(workflowID string, at time.Time) error {
-	return problem(http.StatusConflict, "same-body", "a delivery with this body has started the run %s at %s, and nothing was started now: "+
-		"within %s the same body is taken for the same delivery. Where each delivery has a header of its own, name it: "+
+	return problem(http.StatusConflict, "same-body", "a delivery with this body already started run %s at %s, so nothing was started: "+
+		"within %s, an equal body counts as the same delivery. If the sender gives each delivery an ID in a header, name that header: "+
 		"identity: header NAME in metadata.triggers", workflowID, at.UTC().Format(time.RFC3339), bodyWindow)
 }
 
@@ -321,7 +321,7 @@ func (s *Server) begin(ctx context.Context, order startRequest) (runDocument, er
 		return document, err
 	}
 	if run.request != order.request {
-		return document, problem(http.StatusUnprocessableEntity, "key-reused", "the key belongs to an earlier request with another body")
+		return document, problem(http.StatusUnprocessableEntity, "key-reused", "an earlier request used this key with a different body; use a new key")
 	}
 	document.RunID, document.Repeated = run.runID, true
 	if run.ended {
@@ -395,7 +395,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the client may wait
 	s.await(r.Context(), &document, wait)
 	if run.ended && document.Result == nil {
-		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "how the run ended cannot be read now").with("Retry-After", "5")
+		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "the outcome of the run cannot be read right now; try again").with("Retry-After", "5")
 	}
 	return answer{status: http.StatusOK, body: document}, nil
 }
@@ -442,6 +442,6 @@ func (s *Server) await(ctx context.Context, document *runDocument, wait time.Dur
 		document.Status, document.Result = interpreter.Failed, &expression.Value{}
 		document.Error = &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: err.Error()}
 	case ctx.Err() == nil && !connect.Unreachable(err):
-		s.Logger.Warn("the end of a run cannot be read", "workflow_id", document.WorkflowID, "error", err)
+		s.Logger.Warn("cannot read the outcome of a run", "workflow_id", document.WorkflowID, "error", err)
 	}
 }

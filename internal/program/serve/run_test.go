@@ -157,7 +157,7 @@ func TestCallersChange(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, w.start("hello/runs", w.ci, `{}`).status)
 	w.rewriteCallers("next: [")
 	require.Equal(t, http.StatusServiceUnavailable, w.start("hello/runs", token, `{}`).status, "a file with a mistake opens nothing")
-	require.Contains(t, w.log.String(), "the callers cannot be read, and nobody is one until they can")
+	require.Contains(t, w.log.String(), "cannot read the file of callers; every token is refused until it can be read")
 	w.rewriteCallers(line + "\n")
 	require.Equal(t, http.StatusAccepted, w.start("hello/runs", token, `{}`).status)
 	require.NoError(t, os.Remove(w.callers))

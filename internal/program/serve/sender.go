@@ -26,7 +26,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 		return startRequest{}, err
 	}
 	if r.URL.Query().Has(waitParameter) {
-		return startRequest{}, badRequest("wait is for callers with a token")
+		return startRequest{}, badRequest("only callers with a token can use wait")
 	}
 	order := startRequest{
 		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
@@ -62,7 +62,7 @@ func (s *Server) signed(name string, source []byte, header http.Header, body []b
 		if err == nil {
 			triggers = book.Triggers
 		} else {
-			s.Logger.Warn("a delivery was refused, for its playbook cannot be read", "playbook", name, "error", err)
+			s.Logger.Warn("a delivery was refused, because its playbook cannot be read", "playbook", name, "error", err)
 		}
 	}
 	if len(triggers) == 0 {
@@ -81,7 +81,7 @@ func (s *Server) signed(name string, source []byte, header http.Header, body []b
 }
 
 var (
-	errNoSecret    = errors.New("its secret is no connection that is known here")
+	errNoSecret    = errors.New("its secret is not a connection that this program knows")
 	errShortSecret = errors.New("its secret is shorter than 16 bytes")
 )
 

@@ -52,7 +52,7 @@ type Begun struct {
 // StartedError says that there is, or was, a run with the workflow ID.
 type StartedError struct{ WorkflowID string }
 
-func (e *StartedError) Error() string { return "there is a run with the ID " + e.WorkflowID }
+func (e *StartedError) Error() string { return "a run already exists with the ID " + e.WorkflowID }
 
 // Options are what a server is made of.
 type Options struct {
@@ -201,14 +201,14 @@ func (r route) checkQuery(request *http.Request) error {
 	}
 	given, err := url.ParseQuery(request.URL.RawQuery)
 	if err != nil {
-		return badRequest("the query cannot be read; the parameters of this path: %s", takes)
+		return badRequest("the query string is not valid; this path accepts: %s", takes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		switch {
 		case !slices.Contains(r.query, name):
-			return badRequest("there is no query parameter %q here; the parameters of this path: %s", name, takes)
+			return badRequest("unknown query parameter %q; this path accepts: %s", name, takes)
 		case len(given[name]) > 1:
-			return badRequest("the query parameter %s is there twice", name)
+			return badRequest("the query parameter %s is given twice", name)
 		}
 	}
 	return nil
@@ -288,7 +288,7 @@ func refusal(none http.Handler, r *http.Request) answer {
 	none.ServeHTTP(seen, r)
 	if seen.status == http.StatusMethodNotAllowed {
 		allow := seen.header.Get("Allow")
-		return problem(seen.status, "method-not-allowed", "this takes %s", allow).with("Allow", allow).answer()
+		return problem(seen.status, "method-not-allowed", "this path accepts %s", allow).with("Allow", allow).answer()
 	}
 	return notFound().answer()
 }
@@ -317,8 +317,8 @@ func (s *Server) handler(route route) http.Handler {
 func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (given answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.Logger.Error("a request failed", "route", route.path, "panic", cause, "stack", string(debug.Stack()))
-			given = problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why").answer()
+			s.Logger.Error("a request panicked", "route", route.path, "panic", cause, "stack", string(debug.Stack()))
+			given = problem(http.StatusInternalServerError, "internal", "the request failed; see the log of starter serve").answer()
 		}
 	}()
 	err := route.checkQuery(r)
@@ -330,7 +330,7 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 	}
 	failed := problemOf(err)
 	if failed.Status >= http.StatusInternalServerError {
-		s.Logger.Error("a request could not be done", "route", route.path, "error", err)
+		s.Logger.Error("a request failed", "route", route.path, "error", err)
 	}
 	return failed.answer()
 }

@@ -31,8 +31,8 @@ const (
 const slackTime = "X-Slack-Request-Timestamp"
 
 var (
-	errUnsigned = errors.New("the request has no signature of this sender")
-	errForged   = errors.New("the signature is not that of the body and the secret")
+	errUnsigned = errors.New("the request carries no signature from this sender")
+	errForged   = errors.New("the signature does not match the body and the secret")
 )
 
 // verify checks that a body was signed as a trigger says. The error says why not, for
@@ -126,7 +126,7 @@ func checkTime(text string, now time.Time) error {
 		return errForged
 	}
 	if off := now.Sub(time.Unix(seconds, 0)); off > tolerance || off < -tolerance {
-		return fmt.Errorf("the signature is %s old, more than %s off; is the clock right?", off.Round(time.Second), tolerance)
+		return fmt.Errorf("the signature's time is off by %s, and at most %s is allowed; check the clocks", off.Round(time.Second), tolerance)
 	}
 	return nil
 }

@@ -67,20 +67,20 @@ func TestSignatures(t *testing.T) {
 		"github, another body": {
 			&playbook.Trigger{Sender: playbook.GitHub}, "It's a Secret to Everybody", "Hello, World?",
 			[]string{"X-Hub-Signature-256", "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"},
-			"not that of",
+			"does not match",
 		},
 		"github, another secret": {
 			&playbook.Trigger{Sender: playbook.GitHub}, "It's a Secret to Nobody", "Hello, World!",
 			[]string{"X-Hub-Signature-256", "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"},
-			"not that of",
+			"does not match",
 		},
 		"github, truncated": {
 			&playbook.Trigger{Sender: playbook.GitHub}, "It's a Secret to Everybody", "Hello, World!",
 			[]string{"X-Hub-Signature-256", "sha256=757107ea0eb2509fc211221cce984b8a"},
-			"not that of",
+			"does not match",
 		},
-		"github, empty":     {&playbook.Trigger{Sender: playbook.GitHub}, secret, "x", []string{"X-Hub-Signature-256", "sha256="}, "not that of"},
-		"github, no prefix": {&playbook.Trigger{Sender: playbook.GitHub}, secret, "x", []string{"X-Hub-Signature-256", mac(secret, "x")}, "not that of"},
+		"github, empty":     {&playbook.Trigger{Sender: playbook.GitHub}, secret, "x", []string{"X-Hub-Signature-256", "sha256="}, "does not match"},
+		"github, no prefix": {&playbook.Trigger{Sender: playbook.GitHub}, secret, "x", []string{"X-Hub-Signature-256", mac(secret, "x")}, "does not match"},
 		"github, sha1":      {&playbook.Trigger{Sender: playbook.GitHub}, secret, "x", []string{"X-Hub-Signature", "sha1=00"}, "no signature"},
 		"github, two": {
 			&playbook.Trigger{Sender: playbook.GitHub}, secret, "x",
@@ -95,13 +95,13 @@ func TestSignatures(t *testing.T) {
 		"slack, another time": {
 			&playbook.Trigger{Sender: playbook.Slack}, "8f742231b10e8888abcd99yyyzzz85a5", slackBody,
 			[]string{"X-Slack-Request-Timestamp", "1531420619", "X-Slack-Signature", "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"},
-			"not that of",
+			"does not match",
 		},
 		"slack, no time": {&playbook.Trigger{Sender: playbook.Slack}, secret, "x", []string{"X-Slack-Signature", "v0=00"}, "no signature"},
 		"slack, old": {
 			&playbook.Trigger{Sender: playbook.Slack}, secret, "x",
 			[]string{"X-Slack-Request-Timestamp", "1531420317", "X-Slack-Signature", "v0=" + mac(secret, "v0:1531420317:x")},
-			"5m1s old",
+			"off by 5m1s",
 		},
 		"slack, just in time": {
 			&playbook.Trigger{Sender: playbook.Slack}, secret, "x",
@@ -111,12 +111,12 @@ func TestSignatures(t *testing.T) {
 		"slack, from the future": {
 			&playbook.Trigger{Sender: playbook.Slack}, secret, "x",
 			[]string{"X-Slack-Request-Timestamp", "1531420919", "X-Slack-Signature", "v0=" + mac(secret, "v0:1531420919:x")},
-			"-5m1s old",
+			"off by -5m1s",
 		},
 		"slack, no number": {
 			&playbook.Trigger{Sender: playbook.Slack}, secret, "x",
 			[]string{"X-Slack-Request-Timestamp", "soon", "X-Slack-Signature", "v0=" + mac(secret, "v0:soon:x")},
-			"not that of",
+			"does not match",
 		},
 		"stripe": {&playbook.Trigger{Sender: playbook.Stripe}, secret, "x", []string{"Stripe-Signature", "t=" + stamp + ",v1=" + mac(secret, stamp+".x")}, ""},
 		"stripe, changed secret": {
@@ -124,31 +124,31 @@ func TestSignatures(t *testing.T) {
 			[]string{"Stripe-Signature", "t=" + stamp + ", v1=00, v1=" + mac(secret, stamp+".x") + ",v0=aa"},
 			"",
 		},
-		"stripe, v0 alone": {&playbook.Trigger{Sender: playbook.Stripe}, secret, "x", []string{"Stripe-Signature", "t=" + stamp + ",v0=" + mac(secret, stamp+".x")}, "not that of"},
+		"stripe, v0 alone": {&playbook.Trigger{Sender: playbook.Stripe}, secret, "x", []string{"Stripe-Signature", "t=" + stamp + ",v0=" + mac(secret, stamp+".x")}, "does not match"},
 		"stripe, old": {
 			&playbook.Trigger{Sender: playbook.Stripe}, secret, "x",
 			[]string{"Stripe-Signature", "t=1,v1=" + mac(secret, "1.x")},
-			"is the clock right",
+			"check the clocks",
 		},
 		"stripe, a time of no number": {
 			&playbook.Trigger{Sender: playbook.Stripe}, secret, "x",
 			[]string{"Stripe-Signature", "t=99999999999999999999,v1=" + mac(secret, "99999999999999999999.x")},
-			"not that of",
+			"does not match",
 		},
 		"stripe, far away": {
 			&playbook.Trigger{Sender: playbook.Stripe}, secret, "x",
 			[]string{"Stripe-Signature", "t=-9223372036854775808,v1=" + mac(secret, "-9223372036854775808.x")},
-			"is the clock right",
+			"check the clocks",
 		},
 		"stripe, very many": {
 			&playbook.Trigger{Sender: playbook.Stripe}, secret, "x",
 			[]string{"Stripe-Signature", "t=" + stamp + strings.Repeat(",v1=00", 100) + ",v1=" + mac(secret, stamp+".x")},
-			"not that of",
+			"does not match",
 		},
 		"hmac":                 {plain, secret, "body", []string{"X-Sum", mac(secret, "body")}, ""},
 		"hmac, upper case":     {plain, secret, "body", []string{"X-Sum", strings.ToUpper(mac(secret, "body"))}, ""},
 		"hmac, base64":         {shop, secret, "body", []string{"X-Sum", "v1=" + base64.StdEncoding.EncodeToString(big.Sum(nil))}, ""},
-		"hmac, without prefix": {shop, secret, "body", []string{"X-Sum", base64.StdEncoding.EncodeToString(big.Sum(nil))}, "not that of"},
+		"hmac, without prefix": {shop, secret, "body", []string{"X-Sum", base64.StdEncoding.EncodeToString(big.Sum(nil))}, "does not match"},
 		"hmac, none":           {shop, secret, "body", nil, "no signature"},
 	} {
 		header := http.Header{}
@@ -187,7 +187,7 @@ func TestDeliveries(t *testing.T) {
 	require.Empty(t, first.header.Get("Location"), "who signs cannot ask")
 	again := w.deliver(body, push...)
 	require.Equal(t, http.StatusConflict, again.status, "it may be another one with the same body")
-	require.Contains(t, again.values["detail"], "has started the run "+first.values["workflow_id"].(string))
+	require.Contains(t, again.values["detail"], "already started run "+first.values["workflow_id"].(string))
 	at = at.Add(23 * time.Hour)
 	require.Equal(t, http.StatusConflict, w.deliver(body, push...).status)
 	at = at.Add(2 * time.Hour)
@@ -257,7 +257,7 @@ func TestDeliveriesOfOthers(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, w.deliver("x", header, mac("", "x")).status, "what has no secret is no door")
 		require.Equal(t, http.StatusUnauthorized, w.deliver("x", header, mac("0123456789", "x")).status)
 	}
-	require.Contains(t, w.log.String(), "no connection that is known here")
+	require.Contains(t, w.log.String(), "not a connection that this program knows")
 	require.Contains(t, w.log.String(), "shorter than 16 bytes")
 }
 

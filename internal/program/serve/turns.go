@@ -68,5 +68,5 @@ func (t *turns) enter(ctx context.Context, sender string) (leave func(), err err
 }
 
 func busy() *Problem {
-	return problem(http.StatusServiceUnavailable, "busy", "the server has too many open requests; repeat this one").with("Retry-After", "1")
+	return problem(http.StatusServiceUnavailable, "busy", "too many requests are open; repeat this one").with("Retry-After", "1")
 }

@@ -34,7 +34,7 @@ type sending struct {
 func (s *sending) send(ctx context.Context, run runs.Found) Result {
 	result := Result{Found: run, Outcome: Refused}
 	if run.Ended() {
-		result.Message = fmt.Sprintf("it has ended (%s), so there is nothing to %s; %s list --status running shows what is running",
+		result.Message = fmt.Sprintf("the run has ended (%s), so there is nothing to %s; %s list --status running shows running ones",
 			run.Status, s.command.Name, terminal.Program())
 		return result
 	}
@@ -47,7 +47,7 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 		result.Outcome, result.Message = Unknown, "nothing was sent: "+err.Error()
 		return result
 	case workers == 0:
-		result.Message = fmt.Sprintf("no worker polls its task queue %q, so nothing was changed; "+
+		result.Message = fmt.Sprintf("no worker polls the run's task queue %q, so nothing was changed; "+
 			"start one with worker --task-queue %s and repeat the command", run.TaskQueue, terminal.ShellWord(run.TaskQueue))
 		return result
 	}
@@ -141,14 +141,14 @@ func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outco
 	var refused *temporal.ApplicationError
 	switch {
 	case ctx.Err() != nil:
-		return Unknown, "interrupted before it answered; " + statusHint(run)
+		return Unknown, "interrupted before the run responded; " + statusHint(run)
 	case connect.UpdateTimedOut(err):
-		return Unknown, fmt.Sprintf("no worker of its task queue %q has responded within %s; worker --task-queue %s "+
-			"starts one. The command may take effect when one does; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
+		return Unknown, fmt.Sprintf("no worker on task queue %q responded within %s; start one with worker --task-queue %s. "+
+			"The command may still take effect then; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
 	case connect.UpdateEnded(err):
-		return Refused, "it has ended meanwhile; " + statusHint(run)
+		return Refused, "the run ended in the meantime; " + statusHint(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
-		return Refused, fmt.Sprintf("its worker is of an older build, which does not know the command; replace the worker, "+
+		return Refused, fmt.Sprintf("the run's worker is an older build that does not know this command; upgrade the worker, "+
 			"or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 	case errors.As(err, &refused):
 		return Refused, refused.Message()
@@ -173,15 +173,15 @@ func (s *sending) cancel(ctx context.Context, result Result) Result {
 	}
 	switch {
 	case connect.CancelRequested(err):
-		result.Outcome, result.Message = Unchanged, "its cancel was requested already"
+		result.Outcome, result.Message = Unchanged, "its cancellation was already requested"
 	case connect.NotFound(err):
-		result.Message = "it has ended meanwhile; " + statusHint(run)
+		result.Message = "the run ended in the meantime; " + statusHint(run)
 	case err != nil:
-		result.Outcome, result.Message = Unknown, "request its cancel: "+err.Error()
+		result.Outcome, result.Message = Unknown, "request its cancellation: "+err.Error()
 	default:
 		result.Outcome, result.Message = Done, fmt.Sprintf("cancelling (%s)", was)
 		if workers, err := s.listening(ctx, run.TaskQueue); err == nil && workers == 0 {
-			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it ends when one starts", run.TaskQueue)
+			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it will end once one starts", run.TaskQueue)
 		}
 	}
 	return result

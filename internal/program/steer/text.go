@@ -21,7 +21,7 @@ func (c Command) describe(result Result) string {
 	switch c.Name {
 	case Pause:
 		if reply.Changed {
-			return what + "paused; no new attempt starts"
+			return what + "paused; no new attempts start"
 		}
 		return what + "already paused" + render.Since(reply.Control.PausedBy(c.Step), time.Now())
 	case Resume:
@@ -47,7 +47,7 @@ func (c Command) settled(what string, result Result) string {
 	case n > 0:
 		return fmt.Sprintf("%s%s: %s ended", what, verb, terminal.Count(n, "wait"))
 	case result.Reply.Signalled && result.WaitsMore:
-		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
+		return fmt.Sprintf("%s%s: anything that waits there", what, verb)
 	}
 	if what != "" {
 		what = "in " + what

@@ -22,7 +22,7 @@ func TestParseTuning(t *testing.T) {
 	}
 	for _, text := range []string{"", "20", "/s", "0/s", "-1/s", "1.5/s", "20/", "20/x", "20/0s", "20/-1s", "20/25h", "20/s/s"} {
 		_, err := ParseTuning([]string{"rate_limit=" + text})
-		require.ErrorContains(t, err, "expected attempts in a time of at most a day", text)
+		require.ErrorContains(t, err, "expected attempts per time of at most a day", text)
 	}
 	require.Equal(t, "max_concurrency=7 rate_limit=10/30s",
 		TuningText(interpreter.Tuning{MaxConcurrency: 7, Rate: &interpreter.Rate{Requests: 10, PerSeconds: 30}}))
@@ -39,7 +39,7 @@ func TestDescribe(t *testing.T) {
 		standing   protocol.CommandResult
 		says       string
 	}{
-		{Pause, "", protocol.CommandResult{Changed: true, Control: paused}, "paused; no new attempt starts"},
+		{Pause, "", protocol.CommandResult{Changed: true, Control: paused}, "paused; no new attempts start"},
 		{Pause, "", protocol.CommandResult{Control: paused}, "already paused by ada@host: it is down"},
 		{Pause, "fetch", protocol.CommandResult{Control: alone}, "step fetch already paused by ada@host: it is down"},
 		{Resume, "load", protocol.CommandResult{Changed: true, Control: alone}, "step load resumed; still step fetch paused by ada@host: it is down"},
@@ -58,7 +58,7 @@ func TestDescribe(t *testing.T) {
 		{RetryNow, 2, false, false, "step fetch retried now: 2 waits ended"},
 		{Skip, 1, false, true, "step fetch skipped: 1 wait ended"},
 		{RetryNow, 120, true, true, "step fetch retried now: at least 120 waits ended"},
-		{RetryNow, 0, true, true, "step fetch retried now: what waits there, if anything does"},
+		{RetryNow, 0, true, true, "step fetch retried now: anything that waits there"},
 		{Skip, 0, false, true, "nothing waits in step fetch, so nothing was changed"},
 		{Skip, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
 	} {

@@ -46,7 +46,7 @@ func (s *Dispatcher) Trigger(
 		}
 	}
 	if max(len(said.By), len(said.Reason)) > protocol.MaxSaid {
-		return TriggerResult{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", protocol.MaxSaid)
+		return TriggerResult{}, fmt.Errorf("the name of who triggers the schedule and the reason may have at most %d bytes each", protocol.MaxSaid)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
 	if err := s.keepTrigger(ctx, found.ID, at, said); err != nil {

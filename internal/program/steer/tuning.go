@@ -40,13 +40,13 @@ func perText(seconds float64) string {
 func ParseTuning(words []string) (interpreter.Tuning, error) {
 	var tuning interpreter.Tuning
 	if len(words) == 0 {
-		return tuning, fmt.Errorf("say what to set: %s=N or %s=20/s", KeyConcurrency, KeyRate)
+		return tuning, fmt.Errorf("nothing to set; give %s=N or %s=20/s", KeyConcurrency, KeyRate)
 	}
 	given := map[string]bool{}
 	for _, word := range words {
 		key, value, found := strings.Cut(word, "=")
 		if !found {
-			return tuning, fmt.Errorf("%q is not KEY=VALUE, expected such as %s=5 or %s=20/s", word, KeyConcurrency, KeyRate)
+			return tuning, fmt.Errorf("%q is not KEY=VALUE, such as %s=5 or %s=20/s", word, KeyConcurrency, KeyRate)
 		}
 		if key != KeyConcurrency && key != KeyRate {
 			return tuning, unknownKey(key)
@@ -99,7 +99,7 @@ func parseRate(text string) (interpreter.Rate, error) {
 	requests, err := strconv.Atoi(count)
 	period, unreadable := time.ParseDuration(per)
 	if !found || err != nil || unreadable != nil || requests < 1 || period <= 0 || period > longestRate {
-		return interpreter.Rate{}, fmt.Errorf("%s=%s: expected attempts in a time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", KeyRate, text)
+		return interpreter.Rate{}, fmt.Errorf("%s=%s: expected attempts per time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", KeyRate, text)
 	}
 	return interpreter.Rate{Requests: requests, PerSeconds: period.Seconds()}, nil
 }

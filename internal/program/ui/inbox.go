@@ -187,7 +187,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 		if err != nil {
 			return err
 		}
-		shown.Fault = cmp.Or(shown.Fault, "Nothing was sent yet: something is missing or wrong below.")
+		shown.Fault = cmp.Or(shown.Fault, "Nothing was sent. Check the fields marked below.")
 		shown.number(0, v.person)
 		v.frame.Title, v.frame.Section = "Inbox", "/inbox"
 		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})

@@ -33,7 +33,7 @@ func AtSocket(socket string) http.Handler {
 			DisableCompression: true,
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			http.Error(w, "The Temporal server does not answer. It may have ended.", http.StatusBadGateway)
+			http.Error(w, "The Temporal server does not respond. It may have stopped.", http.StatusBadGateway)
 		},
 	}
 }

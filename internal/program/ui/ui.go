@@ -262,7 +262,7 @@ func (s *Server) fail(w http.ResponseWriter, v *visit, err error) {
 	}
 	if !errors.As(err, &shown) {
 		shown = &pageError{http.StatusInternalServerError, terminal.Shorten(err.Error(), 500)}
-		s.Logger.Error("a page could not be shown", "error", err)
+		s.Logger.Error("cannot show a page", "error", err)
 	}
 	v.frame.Title, v.frame.Section, v.frame.Live = http.StatusText(shown.status), "", false
 	s.write(w, v, shown.status, "problem", shown.text)

@@ -701,7 +701,7 @@ func (w *world) buttons(t *testing.T, browser *testenv.Browser, until func(strin
 	}
 	run, step := "/runs/"+id, "/runs/"+id+"/steps/fetch"
 	press(run, "pause", "the API is "+hostile)
-	until(`document.querySelector('[role=status]').innerText.startsWith('Paused; no new attempt starts')`)
+	until(`document.querySelector('[role=status]').innerText.startsWith('Paused; no new attempts start')`)
 	until(`document.body.innerText.includes('paused by ada@host: the API is <img')`)
 	press(run, "resume", "")
 	until(`document.querySelector('[role=status]').innerText === 'Resumed.'`)

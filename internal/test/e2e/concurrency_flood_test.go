@@ -109,7 +109,7 @@ func TestKeysThatCallersChoose(t *testing.T) {
 	result, err := w.run(w.keyed(1), map[string]any{"api": gate.url, "tenant": strings.Repeat("x", 100_000)})
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
-	require.Equal(t, "concurrency: the name of concurrency has 100000 bytes; it may have 500 (test.yaml:4:20)", result.Error.Message)
+	require.Equal(t, "concurrency: the name of concurrency is 100000 bytes long; at most 500 are allowed (test.yaml:4:20)", result.Error.Message)
 }
 
 // standing is how the line of a key stands, as far as it answers.

@@ -547,7 +547,7 @@ func TestAKeyMustBeText(t *testing.T) {
 	w, gate := newWorking(t), newTurnstile(t)
 	for given, want := range map[string]string{
 		"null": "every part of a key needs a value", "''": "must not be empty", "[a]": "must be text, not a list",
-		strings.Repeat("x", 501): "has 501 bytes; it may have 500",
+		strings.Repeat("x", 501): "is 501 bytes long; at most 500 are allowed",
 	} {
 		source := strings.ReplaceAll(w.turning("limit: 1"), "tenant: acme", "tenant: "+given)
 		result, err := w.run(stays(source, "0"), map[string]any{"api": gate.url})
