@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -102,9 +103,9 @@ func pagedCall(b *testing.B, catalogue *activities.Catalogue, task call.Task) *c
 	return call
 }
 
-func activityNamed(b *testing.B, catalogue *activities.Catalogue, name string) activities.ActivityFunc {
+func activityNamed(b *testing.B, catalogue *activities.Catalogue, name string) attempt.Func {
 	b.Helper()
-	for _, activity := range catalogue.Activities() {
+	for _, activity := range catalogue.Attempts.Activities() {
 		if activity.Name == name {
 			return activity.Run
 		}

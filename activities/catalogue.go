@@ -1,7 +1,7 @@
 // Package activities has the catalogue of the tools that a playbook can call, each of
-// which is a package below, and makes Temporal activities of them: it delivers, paces and
-// holds attempts, hosts calls, and bounds what leaves a worker. It knows nothing of
-// workflows.
+// which is a package below, and the activities of a worker besides those of tools: the check
+// and the plan of a playbook. Package attempt makes the attempts, package hosting hosts calls. They
+// know nothing of workflows.
 package activities
 
 import (
@@ -12,12 +12,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"sync"
 
+	"reprise/activities/attempt"
 	"reprise/activities/file"
 	"reprise/activities/http"
 	"reprise/activities/keeper"
-	"reprise/activities/memory"
 	playbooktool "reprise/activities/playbook"
 	"reprise/activities/postgres"
 	"reprise/activities/python"
@@ -26,36 +25,22 @@ import (
 	"reprise/activities/transfer"
 	"reprise/activities/webhook"
 	"reprise/interpreter"
-	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/playbook/check"
 )
 
-// ActivityFunc is the signature of every tool activity.
-type ActivityFunc = func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
-
-// Activity is a function to register under a name with a worker.
-type Activity struct {
-	Name string
-	Run  ActivityFunc
-}
-
 // Catalogue is the set of tools of a worker. It is filled before use; then it
 // is safe for concurrent use.
 type Catalogue struct {
+	// Attempts makes those of the tools.
+	Attempts *attempt.Runner
+
 	res   Resources
 	tools map[string]tool.Tool
-	pacer *pacer
-	gate  *pauseGate
-	// memory is what attempts share for what they read.
-	memory *memory.Pool
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
 	states     *keeper.States
-
-	functions sync.Once // fills byName
-	byName    map[string]measuredFunc
 }
 
 var (
@@ -67,10 +52,8 @@ var (
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{
-		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
-		memory: memory.NewPool(res.Payloads.AnswersBytes), states: keeper.NewStates(),
-	}
+	tools := map[string]tool.Tool{}
+	c := &Catalogue{Attempts: attempt.NewRunner(res.forAttempts(), tools), res: res, tools: tools, states: keeper.NewStates()}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one
 	}
@@ -94,7 +77,7 @@ func builtIn(res Resources) []tool.Tool {
 		python.New(lent, code),
 		local,
 		transfer.New(lent, transfer.Options{
-			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local}, Reshape: Reshape,
+			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local}, Reshape: attempt.Reshape,
 		}),
 		webhook.New(lent, callbacks),
 	}
@@ -108,9 +91,6 @@ func Default() *Catalogue {
 }
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-
-// Payloads are how large the values of runs may be.
-func (c *Catalogue) Payloads() Payloads { return c.res.Payloads }
 
 // Register adds a tool. Names are lower-case words, and each belongs to one tool.
 func (c *Catalogue) Register(added tool.Tool) error {
@@ -152,60 +132,6 @@ func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
 }
 
-// MemoryAcquired is how many bytes attempts have acquired so far for what they read.
-func (c *Catalogue) MemoryAcquired() int64 { return c.memory.Acquired() }
-
-// Activities are the functions to register with a worker, sorted by name: Run
-// of every tool under the tool's name and Write of every writer under
-// interpreter.WriteActivity.
-func (c *Catalogue) Activities() []Activity {
-	wrapped := c.wrapped()
-	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plain()} })
-}
-
-// wrapped are the functions of all activities by name.
-func (c *Catalogue) wrapped() map[string]measuredFunc {
-	byName := map[string]measuredFunc{}
-	for name, one := range c.tools {
-		if traits := playbook.TraitsOf(name); traits.InWorkflow && !traits.Awaits { // what is awaited begins with a request
-			continue
-		}
-		_, waits := one.(tool.Beginner)
-		run := c.around(name, one.Run)
-		if _, itself := one.(tool.Shaper); !itself {
-			run = shaping(run)
-		}
-		byName[name] = c.limited(c.watched(c.wrap(run, waits)))
-		if writer, ok := one.(tool.Writer); ok {
-			write := interpreter.WriteActivity(name)
-			byName[write] = c.limited(c.watched(c.wrap(shaping(c.around(write, writer.Write)), waits)))
-		}
-	}
-	return byName
-}
-
-// around is a tool with what is around it.
-func (c *Catalogue) around(activity string, run attempt) attempt {
-	if c.res.Around != nil {
-		run = attempt(c.res.Around(activity, ActivityFunc(run)))
-	}
-	return counting(run)
-}
-
-// limited puts the attempts of a function under the operator's rate limits.
-func (c *Catalogue) limited(run measuredFunc) measuredFunc {
-	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
-		in.RateLimit = c.pacer.limitOf(in)
-		return run(ctx, in)
-	}
-}
-
-// function is the activity function of a name, nil if there is none.
-func (c *Catalogue) function(name string) measuredFunc {
-	c.functions.Do(func() { c.byName = c.wrapped() })
-	return c.byName[name]
-}
-
 // Recall asks the ledger of a sink for the notes of a call; a tool that keeps
 // none has none. See [Ledger].
 func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
@@ -213,17 +139,7 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 	if !ok || !ledger.Notes(in) {
 		return nil, nil
 	}
-	var notes []interpreter.LedgerEntry
-	const beginsItself = true // and never does: asking changes nothing
-	ask := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		found, err := ledger.Recall(ctx, in)
-		notes = found
-		return interpreter.ToolResult{}, err
-	}, beginsItself)
-	if _, _, err := ask(ctx, in); err != nil {
-		return nil, err // and notes may still be written to
-	}
-	return notes, nil
+	return attempt.CallTool(ctx, c.Attempts, in, ledger.Recall)
 }
 
 // Close frees the pools of all tools. Attempts that run fail.

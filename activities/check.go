@@ -72,7 +72,7 @@ func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interp
 		return warning.String()
 	}))
 	if result.Count == 0 {
-		result.Warnings = bounded(c.res.RateLimits.warnings(book))
+		result.Warnings = bounded(c.res.RateLimits.Warnings(book))
 	}
 	return book, result
 }
@@ -106,7 +106,7 @@ func (c *Catalogue) CheckSinks(_ context.Context, sinks []interpreter.SinkConnec
 	for _, sink := range sinks {
 		checked.Names = lists.Add(checked.Names, sink.Auth)
 	}
-	if err := c.hasConnections(sinks); err != nil {
+	if err := c.Attempts.CheckConnections(sinks); err != nil {
 		checked.Names, checked.Missing = nil, &interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		}

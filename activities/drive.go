@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
@@ -36,22 +37,22 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
 	if err != nil {
-		return call.DriveOutput{}, applicationError(&interpreter.ErrorObject{
+		return call.DriveOutput{}, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
 	d := &hosting{
-		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: &tally{step: step, known: in.Known},
+		catalogue: c, in: in, book: book, step: step, clock: attempt.NewClock(ctx), progress: newProgress(ctx, in), tally: &tally{step: step, known: in.Known},
 	}
 	d.notes = call.NotedOnce
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
 		d.notes = call.NotedAgain
 	}
-	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || len(c.pacer.limits) > 0 || lostBefore(in) > 0)
-	d.delivery.details = d.progress.details
+	d.delivery = attempt.NewDelivery(ctx, step.Action.RateLimit != nil || len(c.res.RateLimits) > 0 || lostBefore(in) > 0)
+	d.delivery.Details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
-	if err := d.start(hosted(ctx, d.delivery)); err != nil {
+	if err := d.start(attempt.WithDelivery(ctx, d.delivery)); err != nil {
 		return call.DriveOutput{}, err
 	}
 	if in.Recall {
@@ -60,23 +61,26 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 		}
 		return d.output(), nil
 	}
-	if d.delivery.state.spent(lostBefore(in)) || len(d.delivery.state.Received) > 0 {
+	if d.delivery.State.Spent(lostBefore(in)) || len(d.delivery.State.Received) > 0 {
 		return call.DriveOutput{}, d.lost()
 	}
-	err = d.driveAll(hosted(ctx, d.delivery))
+	err = d.driveAll(attempt.WithDelivery(ctx, d.delivery))
 	switch {
 	case err == nil && !d.cut.Load():
 		return d.finish()
-	case err == nil, workerStopped(ctx):
-		d.delivery.returned(ctx, d.interrupted.Load() || err != nil)
-		return call.DriveOutput{}, deliverAgain(errStopped)
-	case cancelled(ctx):
+	case err == nil, attempt.WorkerStopped(ctx):
+		d.delivery.Returned(ctx, d.interrupted.Load() || err != nil)
+		return call.DriveOutput{}, attempt.DeliverAgain(errStopped)
+	case attempt.Cancelled(ctx):
 		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
 	case ctx.Err() != nil:
-		return call.DriveOutput{}, deliverAgain(errLostTouch)
+		return call.DriveOutput{}, attempt.DeliverAgain(attempt.ErrDisconnected)
 	}
 	return call.DriveOutput{}, err
 }
+
+// errStopped is the end of a Drive whose worker stops.
+var errStopped = errors.New("the worker stopped; another worker continues from here")
 
 // finish is what the activity gives. Where it has one call, whose last attempt failed, it
 // ends as failed, so that the failure shows where people look for it; what was done
@@ -97,8 +101,8 @@ func (d *hosting) finish() (call.DriveOutput, error) {
 // lost ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
 func (d *hosting) lost() error {
-	object := d.delivery.state.lost(lostBefore(d.in))
-	if len(d.delivery.state.Received) > 0 {
+	object := d.delivery.State.Lost(lostBefore(d.in))
+	if len(d.delivery.State.Received) > 0 {
 		d.countReceived()
 		object.Message = "a worker was lost while it read a response; the calls are now made one at a time"
 	}
@@ -121,7 +125,7 @@ func lostBefore(in call.DriveInput) int {
 // countReceived counts the worker against the calls whose answers it read when it
 // was lost. Each is made alone now.
 func (d *hosting) countReceived() {
-	for _, at := range d.delivery.state.Received {
+	for _, at := range d.delivery.State.Received {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.View().Snapshot()
 			state.Lost++
@@ -149,8 +153,8 @@ type hosting struct {
 	step      *playbook.Step
 	progress  *progress
 	tally     *tally
-	delivery  *delivery
-	clock     clock
+	delivery  *attempt.Delivery
+	clock     attempt.Clock
 	notes     call.Noted // what its notes are
 	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
@@ -224,11 +228,11 @@ func (t *tally) over() *interpreter.ErrorObject {
 // left records a call whose attempt was returned, which does not end the
 // others: they stop where they are, in their own time.
 func (d *hosting) left(err error) error {
-	if !errors.Is(err, errReleased) && !errors.Is(err, errCut) {
+	if !errors.Is(err, attempt.ErrReleased) && !errors.Is(err, attempt.ErrCut) {
 		return err
 	}
 	d.cut.Store(true)
-	if errors.Is(err, errCut) {
+	if errors.Is(err, attempt.ErrCut) {
 		d.interrupted.Store(true)
 	}
 	return nil
@@ -251,8 +255,8 @@ type progress struct {
 // DriveOutput. A call's state is encoded when it is held, because the call
 // changes it afterwards.
 type progressDetails struct {
-	Calls []json.RawMessage `json:"calls"`
-	State deliveryState     `json:"delivery"`
+	Calls []json.RawMessage     `json:"calls"`
+	State attempt.DeliveryState `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
 	// Step is how far the one call of a step has come, which people see; nil for those of a loop, and before its first request.
@@ -390,7 +394,7 @@ func (p *progress) awaitsTurn(i int, waits bool) {
 
 // details are what heartbeats hold. Only workers that are lost one after the
 // other without getting further count.
-func (p *progress) details(w deliveryState) any {
+func (p *progress) details(w attempt.DeliveryState) any {
 	h := p.snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -417,13 +421,13 @@ func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	first := time.AfterFunc(beatInterval, func() { // in a goroutine that most activities never need
 		defer close(ended)
-		d.delivery.beat(ctx)
+		d.delivery.Beat(ctx)
 		ticker := time.NewTicker(beatInterval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				d.delivery.beat(ctx)
+				d.delivery.Beat(ctx)
 			case <-done:
 				return
 			}

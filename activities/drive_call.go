@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
+	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
@@ -51,7 +53,7 @@ type hostedCall struct {
 // worker that was lost.
 func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
-	random, observer := hostOf(ctx).random(ctx)
+	random, observer := randomOf(ctx)
 	for i, carried := range d.in.Calls {
 		h := &hostedCall{hosting: d, at: i, sure: true}
 		d.calls[i] = h
@@ -83,6 +85,14 @@ func (d *hosting) start(ctx context.Context) error {
 	return nil
 }
 
+// randomOf is what hosted calls draw from, and observer what they are shown to.
+func randomOf(ctx context.Context) (random func() float64, observer call.Observer) {
+	if host := attempt.WorkerOf(ctx); host.Observer != nil {
+		return nil, host.Observer(ctx)
+	}
+	return rand.Float64, nil
+}
+
 // drive takes the call as far as it goes without a wait. What it has done before
 // an error stays in the progress.
 func (h *hostedCall) drive(ctx context.Context) error {
@@ -90,9 +100,9 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.shownAt = time.Now()
-	h.chunk, h.before = h.call.View().NewChunk(h.clock.now()), h.call.View().Snapshot()
-	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at, progress: h.progress})
-	defer releaseSlot(ctx)
+	h.chunk, h.before = h.call.View().NewChunk(h.clock.Now()), h.call.View().Snapshot()
+	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.awaitsTurn(h.at, waiting) })
+	defer release()
 	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
 	h.tally.count(driven.Result)
@@ -122,23 +132,23 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		if h.in.Pages && !h.call.View().TurnsPage() {
 			return h.yield(), nil
 		}
-		command := h.call.Next(h.clock.now())
+		command := h.call.Next(h.clock.Now())
 		if command.Kind != call.DoSink {
 			h.logFailed()
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.Full(h.call.View(), h.clock.now()) || h.stops(ctx) {
+			if h.chunk.Full(h.call.View(), h.clock.Now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
 			size, err := h.page(ctx, command.Input)
 			if err != nil {
 				return h.here(), err
 			}
-			if h.in.Pages && size.all > maxPageBytes {
+			if h.in.Pages && size > maxPageBytes {
 				return h.yield(), nil
 			}
-			h.chunk.Add(size.all)
+			h.chunk.Add(size)
 		case call.DoWait, call.DoHold:
 			return h.here(), nil
 		case call.DoSink:
@@ -175,10 +185,10 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 	defer stop()
 	output, err := h.catalogue.State(within, input)
 	if err == nil {
-		h.call.StateAnswered(output, h.clock.now())
+		h.call.StateAnswered(output, h.clock.Now())
 		return false, nil
 	}
-	failure := failureOf(err)
+	failure := attempt.FailureOf(err)
 	switch {
 	case ctx.Err() != nil:
 		return false, err
@@ -186,30 +196,30 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 		h.stops(ctx) // another worker gets the call then
 		return true, nil
 	}
-	h.call.StateFailed(*failure, h.clock.now())
+	h.call.StateFailed(*failure, h.clock.Now())
 	return false, nil
 }
 
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
-func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
+func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (int, error) {
 	h.before = h.call.View().Snapshot()
-	began := h.clock.now()
+	began := h.clock.Now()
 	stop := h.progress.does(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
 	defer stop()
-	made, size, err := h.attempt(ctx, input)
+	made, err := h.attempt(ctx, input)
 	if err != nil {
-		return size, err
+		return 0, err
 	}
-	h.outcome = &made.outcome
-	h.apply(made.outcome)
+	h.outcome = &made.Outcome
+	h.apply(made.Outcome)
 	if pause, pauses := input.PausesRateLimit(h.call.View().OthersWait); pauses {
-		_ = h.catalogue.PauseRateLimit(ctx, pause) // it never fails
+		_ = h.catalogue.Attempts.PauseRateLimit(ctx, pause) // it never fails
 	}
-	if made.outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.View().Refused), made.turn)
+	if made.Outcome.PutOff == nil {
+		h.made = h.made.Add(input, began, h.clock.Now(), cmp.Or(made.Outcome.Err, h.call.View().Refused), made.Turn)
 	}
-	return size, nil
+	return made.Size, nil
 }
 
 // here returns the call to the workflow in its present state.
@@ -220,7 +230,7 @@ func (h *hostedCall) here() call.Driven {
 
 // apply applies the outcome of an attempt of the call itself.
 func (h *hostedCall) apply(outcome interpreter.Outcome) {
-	if h.call.Attempted(outcome, h.clock.now()); outcome.PutOff == nil {
+	if h.call.Attempted(outcome, h.clock.Now()); outcome.PutOff == nil {
 		h.sure, h.unlogged = false, true
 	}
 }
@@ -277,7 +287,7 @@ func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 
 // stops reports whether the call is left because the worker stops.
 func (h *hostedCall) stops(ctx context.Context) bool {
-	if !workerStopping(ctx) {
+	if !attempt.WorkerStopping(ctx) {
 		return false
 	}
 	h.cut.Store(true)
@@ -312,7 +322,7 @@ type hostedSink struct {
 func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
 	for end == sinkOpen && err == nil {
-		switch command := sink.Next(s.of.clock.now()); command.Kind {
+		switch command := sink.Next(s.of.clock.Now()); command.Kind {
 		case call.DoAttempt:
 			end, err = s.write(ctx, command.Input)
 		case call.DoFinish:
@@ -339,23 +349,23 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	if s.of.stops(ctx) {
 		return sinkLeft, nil
 	}
-	began := s.of.clock.now()
+	began := s.of.clock.Now()
 	input.Note = s.note
-	made, _, err := s.of.attempt(ctx, input)
+	made, err := s.of.attempt(ctx, input)
 	switch {
 	case err != nil:
 		return sinkLeft, err
-	case made.noted != nil:
-		return sinkDone, s.of.resume(made.noted)
-	case made.unnotable:
+	case made.Noted != nil:
+		return sinkDone, s.of.resume(made.Noted)
+	case made.Unnotable:
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	s.wrote = !made.outcome.Failed() && made.outcome.PutOff == nil
-	if made.outcome.Failed() {
-		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err, made.turn)
+	s.wrote = !made.Outcome.Failed() && made.Outcome.PutOff == nil
+	if made.Outcome.Failed() {
+		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.Now(), made.Outcome.Err, made.Turn)
 	}
-	s.sink.Attempted(made.outcome, s.of.clock.now())
+	s.sink.Attempted(made.Outcome, s.of.clock.Now())
 	s.of.log(s.sink)
 	return sinkOpen, nil
 }
@@ -372,7 +382,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 		s.of.sure, s.of.forget = true, 0
 		s.of.call.SetNoted(s.of.notes)
 	}
-	s.of.call.SinkDone(result, s.of.clock.now())
+	s.of.call.SinkDone(result, s.of.clock.Now())
 	if s.of.sure {
 		s.of.mark = s.of.call.View().Mark()
 	}
@@ -391,7 +401,7 @@ func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) inte
 		return in
 	}
 	unprepared := h.ofRun(in) // a write may note whose it is
-	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return Reshape(ctx, unprepared) })
+	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return attempt.Reshape(ctx, unprepared) })
 	in.Reshaped = reshape
 	in.Prepared = sync.OnceValue(func() any {
 		rows, err := reshape()
@@ -414,7 +424,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *inter
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
-	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.Given(), h.clock.now())
+	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.Given(), h.clock.Now())
 	if err != nil {
 		return nil
 	}
@@ -425,7 +435,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *inter
 // resume continues from a ledger entry.
 func (h *hostedCall) resume(noted []byte) error {
 	if err := h.call.Resume(noted); err != nil {
-		return applicationError(&interpreter.ErrorObject{
+		return attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
 	}
@@ -442,7 +452,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
-	for _, in := range h.call.View().Ledgers(h.clock.now()) {
+	for _, in := range h.call.View().Ledgers(h.clock.Now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
@@ -475,19 +485,19 @@ const recallPatience = time.Hour
 // unasked returns the activity to be delivered again: only its ledgers know how the
 // call continues.
 func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
-	if cancelled(ctx) {
+	if attempt.Cancelled(ctx) {
 		return ctx.Err()
 	}
-	h.delivery.returned(ctx, false)
-	if away := h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, errReleased) || away < recallPatience {
-		return deliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
+	h.delivery.Returned(ctx, false)
+	if away := h.clock.Now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, attempt.ErrReleased) || away < recallPatience {
+		return attempt.DeliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
 	}
 	return err
 }
 
-// attempt makes one attempt of a call; see Catalogue.attempt.
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (madeAttempt, resultSize, error) {
-	return d.catalogue.attempt(ctx, d.ofRun(input))
+// attempt makes one attempt of a call; see [Runner.Make].
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (attempt.Attempt, error) {
+	return d.catalogue.Attempts.Make(ctx, d.ofRun(input))
 }
 
 // ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.

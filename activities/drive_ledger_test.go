@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 )
@@ -214,7 +215,7 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 			t.Parallel()
 			p := test.player
 			p.answer = pager(4, test.bytes)
-			res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 8 << 20}}
+			res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: 8 << 20}}
 			in := turning(t, test.sink, firstPage())
 			for page := 2; page < 4; page++ {
 				turned := newStage(t, p, res).drive(in)[0]

@@ -19,8 +19,10 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -209,7 +211,9 @@ func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 }
 
 // background makes ctx the parent of the activity's context.
-func (s *stageOf) background(ctx context.Context) { s.env.SetWorkerOptions(workerOptions(ctx)) }
+func (s *stageOf) background(ctx context.Context) {
+	s.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
+}
 
 func (s *stageOf) tryDrive(in call.DriveInput) (call.DriveOutput, error) {
 	s.t.Helper()
@@ -314,7 +318,7 @@ func TestDriveKeepsToItsWidth(t *testing.T) {
 func TestDriveGivesNoDataThatItsLoopDrops(t *testing.T) {
 	t.Parallel()
 	p := &player{answer: pager(1, 400_000)}
-	res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 1_000_000}}
+	res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: 1_000_000}}
 	calls := newStage(t, p, res).drive(driveInput("      results: stats", "", "a", "b", "c"))
 	for _, driven := range calls {
 		require.Nil(t, driven.Result.Error)
@@ -357,7 +361,7 @@ func TestDriveYields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &player{answer: pager(1000, test.bytes)}
-			res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 8 << 20}}
+			res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: 8 << 20}}
 			hosted := newStage(t, p, res).drive(driveInput("", test.then, "a"))[0]
 			require.Nil(t, hosted.Result)
 			require.Equal(t, test.pages, hosted.State.Successes)
@@ -399,7 +403,7 @@ func TestDriveHandsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &player{answer: test.answer}
-			res := activities.Resources{Payloads: activities.Payloads{MaxBytes: test.most}}
+			res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: test.most}}
 			turned := newStage(t, p, res).drive(turning(t, perPage, firstPage()))[0]
 			require.Equal(t, []string{"a/2", "a/3", "a/4"}, p.asked)
 			require.Equal(t, 3, turned.State.Successes, "the pages before, not this one")
@@ -572,7 +576,7 @@ func TestDriveOutputOverTheCap(t *testing.T) {
 		}
 		return pager(1000, 100_000)(ctx, in)
 	}}
-	res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 1_000_000}}
+	res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: 1_000_000}}
 	calls := newStage(t, p, res).drive(driveInput("", "", "a", "b", "c"))
 	require.Equal(t, interpreter.KindPayloadTooLarge, calls[0].Result.Error.Kind)
 	require.Contains(t, calls[0].Result.Error.Message, "more than its share of 333333")

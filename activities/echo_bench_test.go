@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 )
@@ -28,9 +29,9 @@ func BenchmarkLargeAnswer(b *testing.B) {
 
 	for name, auth := range map[string]string{"no connection": "", "a connection": "api"} {
 		b.Run(name, func(b *testing.B) {
-			var call activities.ActivityFunc
+			var call attempt.Func
 
-			for _, activity := range c.Activities() {
+			for _, activity := range c.Attempts.Activities() {
 				if activity.Name == "http" {
 					call = activity.Run
 				}

@@ -28,14 +28,14 @@ var forbidden = map[string]string{
 	"reprise/worker":  "a worker binds tools, not the other way round",
 }
 
-// root is the package that makes the attempts of tools, and what its packages are
-// called after.
+// root is the package that has the catalogue, and what its packages are called after.
 const root = "reprise/activities"
 
 // shared are the packages that tools build on, with those of them that each may
 // import. Every other folder is a tool.
 var shared = map[string][]string{
 	"tool": {}, "memory": {"tool"}, "keeper": {"tool"}, "sqltool": {"memory", "tool"}, "format": {"memory", "tool"},
+	"attempt": {"keeper", "memory", "tool"},
 }
 
 // importing are the packages of this folder with what they import.

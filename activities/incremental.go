@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/attempt"
 	"reprise/activities/keeper"
 	"reprise/activities/tool"
 	"reprise/internal/base/heartbeat"
@@ -27,9 +28,9 @@ func (c *Catalogue) State(ctx context.Context, in interpreter.StateInput) (inter
 
 // stateAfter is State so long after the activity was scheduled.
 func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
-	if !isHosted(ctx) {
+	if !attempt.IsHosted(ctx) {
 		defer heartbeat.Keep(ctx)()
-		ctx = hosted(ctx, newDelivery(ctx, true))
+		ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	}
 	out, err := c.doState(ctx, in)
 	return out, stateError(ctx, waited, in.Describe(), err)
@@ -113,7 +114,7 @@ func isStateMoved(err error) bool {
 	if failure, ok := errors.AsType[*tool.Error](err); ok {
 		return failure.Kind == interpreter.KindIncremental
 	}
-	object := failureOf(err)
+	object := attempt.FailureOf(err)
 	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
@@ -124,31 +125,25 @@ func atPlace[R any](
 ) (done R, err error) {
 	of, ok := k.catalogue.tools[k.in.Tool].(tool.StateKeeper)
 	if !ok {
-		return done, applicationError(&interpreter.ErrorObject{
+		return done, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", k.in.Tool),
 		})
 	}
 	place := k.in
 	place.RateLimit, place.ControlID = nil, "" // no attempt of the call
-	const beginsItself = true                  // and never does: whatever is done may be done again
-	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (_ interpreter.ToolResult, err error) {
-		done, err = do(ctx, of, in)
-		return interpreter.ToolResult{}, err
-	}, beginsItself)
-	_, _, err = attempt(ctx, place)
-	return done, err
+	return attempt.CallTool(ctx, k.catalogue.Attempts, place, func(ctx context.Context, in interpreter.ToolInput) (R, error) { return do(ctx, of, in) })
 }
 
 // stateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
 // again, for an hour.
 func stateError(ctx context.Context, waited time.Duration, what string, err error) error {
 	var refused *temporal.ApplicationError
-	isFailure, failure := errors.As(err, &refused), failureOf(err)
+	isFailure, failure := errors.As(err, &refused), attempt.FailureOf(err)
 	switch {
 	case err == nil:
 		return nil
-	case cancelled(ctx):
+	case attempt.Cancelled(ctx):
 		return ctx.Err()
 	case failure != nil && failure.IsFinal():
 		return err
@@ -160,13 +155,13 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 		if failure != nil {
 			cause = failure.Message
 		}
-		return deliverAgainAfter(nextDelivery(waited), outOfReach(interpreter.KindWorkerLost, what, cause))
+		return attempt.DeliverAgainAfter(attempt.NextDelivery(waited), outOfReach(interpreter.KindWorkerLost, what, cause))
 	}
 	if failure != nil {
 		return err
 	}
 	object := outOfReach(interpreter.KindTool, what, err.Error())
-	return applicationError(&object)
+	return attempt.ApplicationError(&object)
 }
 
 // outOfReach is the error of a state that cannot be claimed or moved now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"reprise/activities/attempt"
 	"reprise/activities/keeper"
 	"reprise/activities/tool"
 	"reprise/internal/base/heartbeat"
@@ -15,7 +16,7 @@ import (
 // error is one of the destination; Temporal has it made again where that may help.
 func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	defer heartbeat.Keep(ctx)()
-	ctx = hosted(ctx, newDelivery(ctx, true))
+	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	if command.Place != nil {
 		command.Place = c.withTool(*command.Place)
 		answer.Tool = command.Place.Tool
@@ -23,7 +24,7 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 	if command.Change == nil && command.Queue != "" {
 		var unknown error
 		if answer.Holders, answer.HeldSince, unknown = keeper.HoldersOf(ctx, command.Queue); unknown != nil {
-			answer.HoldersUnknown = problemOf(unknown)
+			answer.HoldersUnknown = attempt.MessageOf(unknown)
 		}
 	}
 	store := c.storeOf(command.Place, command.Group)
@@ -48,7 +49,7 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 		if command.Held && err == nil {
 			var unknown error
 			if answer.Held, unknown = keeper.HeldStates(ctx, answer.States); unknown != nil {
-				answer.HoldersUnknown = problemOf(unknown)
+				answer.HoldersUnknown = attempt.MessageOf(unknown)
 			}
 		}
 	}

@@ -43,3 +43,17 @@ func TestLimitsFromEnv(t *testing.T) {
 		require.Equal(t, c.want, limits, c.name)
 	}
 }
+
+// TestAnswersBytesFromEnv.
+func TestAnswersBytesFromEnv(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]int64{"": 256 << 20, "134217728": 128 << 20, "1000": 0, "much": 0} {
+		n, err := activities.AnswersBytesFromEnv(func(name string) (string, bool) {
+			require.Equal(t, "REPRISE_MAX_ANSWERS_BYTES", name)
+			return text, true
+		})
+		require.Equal(t, want, n, text)
+		require.Equal(t, want == 0, err != nil, text)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/internal/base/heartbeat"
 	"reprise/interpreter"
@@ -31,7 +32,7 @@ const (
 // are opened to read, and a request is made only for a sample, by GET.
 func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
 	defer heartbeat.Keep(ctx)()
-	ctx = hosted(ctx, newDelivery(ctx, true))
+	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	script := in.Script
 	task := in.Task.With(script)
 	checked, err := c.Check(ctx, interpreter.CheckInput{
@@ -43,7 +44,7 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 	}
 	book, err := interpreter.Load(task.Name, task.Source)
 	if err != nil {
-		return answer, applicationError(&interpreter.ErrorObject{
+		return answer, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
@@ -298,7 +299,7 @@ func (c *Catalogue) planned(ctx context.Context, in interpreter.ToolInput) (*int
 	problem := ""
 	if err != nil {
 		problem = err.Error()
-		if failure := failureOf(err); failure != nil {
+		if failure := attempt.FailureOf(err); failure != nil {
 			problem = failure.Message
 		}
 	}
@@ -316,14 +317,12 @@ func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (pl
 		return plan, fmt.Errorf("this worker has no tool %q that writes to tables", in.Tool)
 	}
 	in.RateLimit, in.ControlID = nil, "" // no attempt of the call
-	const beginsItself = true
-	attempt := c.wrap(shaping(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		var err error
-		plan, err = table.Plan(ctx, in)
-		return interpreter.ToolResult{}, err
-	}), beginsItself)
-	_, _, err = attempt(ctx, in)
-	return plan, err
+	return attempt.CallTool(ctx, c.Attempts, in, func(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+		if in, _, err = attempt.InShape(ctx, in); err != nil {
+			return plan, err
+		}
+		return table.Plan(ctx, in)
+	})
 }
 
 // unsampled says why no sample was made, where one was requested.

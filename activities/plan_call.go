@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities/attempt"
 	"reprise/activities/keeper"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
@@ -45,13 +46,13 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	}
 	found, err := s.kept(ctx, at)
 	if err != nil {
-		plan.Problem = problemOf(err)
+		plan.Problem = attempt.MessageOf(err)
 		s.plan.States = append(s.plan.States, plan)
 		return nil
 	}
 	holders, _, err := keeper.HoldersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
 	if err != nil {
-		plan.Problem = problemOf(err)
+		plan.Problem = attempt.MessageOf(err)
 	}
 	plan.Holders = holders
 	kept := map[string]incremental.State{}
@@ -128,14 +129,6 @@ func (s *stepPlanner) unclaimable(states []interpreter.StatePlan, plan *interpre
 			state.Problem = refused.Message
 		}
 	}
-}
-
-// problemOf is the message of an error of an activity.
-func problemOf(err error) string {
-	if failure := failureOf(err); failure != nil {
-		return failure.Message
-	}
-	return err.Error()
 }
 
 // drive renders the first request of a call, and makes it where that is requested. It gives what the
@@ -229,17 +222,20 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 		s.unsampled("the result of the step is secret")
 		return false
 	}
-	result, _, err := s.catalogue.function(in.Activity())(ctx, in)
-	if err != nil {
-		s.plan.Problem = "the sample failed: " + problemOf(err)
+	made, err := s.catalogue.Attempts.Make(ctx, in)
+	switch {
+	case err != nil:
+		s.plan.Problem = "the sample failed: " + attempt.MessageOf(err)
 		return false
-	}
-	if result.PutOff != nil {
+	case made.Outcome.Err != nil:
+		s.plan.Problem = "the sample failed: " + made.Outcome.Err.Message
+		return false
+	case made.Outcome.PutOff != nil:
 		s.unsampled("the request has to wait for a rate limit")
 		return false
 	}
 	s.plan.Sampled = true
-	of.Attempted(result.Outcome(), s.now)
+	of.Attempted(made.Outcome, s.now)
 	return true
 }
 

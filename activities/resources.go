@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/activities/attempt"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
@@ -53,12 +54,12 @@ type Resources struct {
 	// limit. They are recorded in each run.
 	Limits playbook.Limits
 	// RateLimits are the operator's, and hold against what playbooks ask for.
-	RateLimits RateLimits
+	RateLimits attempt.RateLimits
 	// MaxResponseBytes bounds a response, a file or a result; 0 is
 	// defaultMaxResponseBytes.
 	MaxResponseBytes int64
 	// Payloads are how large values may be; recorded in each run.
-	Payloads Payloads
+	Payloads attempt.Payloads
 	Logger   *slog.Logger // nil discards
 	// SecretKeys encrypt the results of secret steps, and make the tokens of
 	// callbacks; nil refuses both.
@@ -71,31 +72,12 @@ type Resources struct {
 	// a token.
 	Secrets *secrets.Masker
 	// Telemetry records what attempts do; nil is none.
-	Telemetry Telemetry
+	Telemetry attempt.Telemetry
 	// Around is around what a tool does in an attempt, by the name of its activity; nil
 	// is nothing. Tests of playbooks answer there in place of others.
-	Around func(activity string, run ActivityFunc) ActivityFunc
+	Around func(activity string, run attempt.Func) attempt.Func
 
 	sources *connection.Sources
-}
-
-// Payloads are how large the values of a run may be, in bytes of JSON.
-type Payloads struct {
-	// MaxBytes bounds every value that crosses a boundary: requests, results,
-	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
-	// which is all that Temporal accepts without a payload store.
-	MaxBytes int
-	// AnswersBytes is how much memory the attempts of a worker use together, by
-	// estimate, for what they read; 0 is DefaultBytes.
-	AnswersBytes int64
-	// OffloadAbove is the size from which the payload store of this worker
-	// takes values; 0 is never.
-	OffloadAbove int
-	// Store is the payload store, nil for none.
-	Store PayloadStore
-	// Patience is how long the store may be away before an attempt, and again
-	// after it, until that is a failure; 0 is interpreter.StorePatience.
-	Patience time.Duration
 }
 
 // HTTPOptions are the settings of the http tool.
@@ -143,6 +125,14 @@ func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
 		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
+	}
+}
+
+// forAttempts is what attempts get of it.
+func (res Resources) forAttempts() attempt.Resources {
+	return attempt.Resources{
+		Connections: res.Connections, Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
+		SecretKeys: res.SecretKeys, Telemetry: res.Telemetry, Around: res.Around,
 	}
 }
 

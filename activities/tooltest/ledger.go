@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -113,7 +113,7 @@ func (l *ledgerTest) conflict(t *testing.T, in interpreter.ToolInput) {
 type ledgerTest struct {
 	*runner
 	ledger LedgerCase
-	write  activities.ActivityFunc
+	write  attempt.Func
 }
 
 // put writes with a note.

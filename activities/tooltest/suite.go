@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -129,13 +130,13 @@ func Run(t *testing.T, suite Suite) {
 type runner struct {
 	Suite
 	spec playbook.ToolSpec
-	run  activities.ActivityFunc
+	run  attempt.Func
 }
 
 // Activity is the function a worker registers under a name.
-func Activity(t testing.TB, c *activities.Catalogue, name string) activities.ActivityFunc {
+func Activity(t testing.TB, c *activities.Catalogue, name string) attempt.Func {
 	t.Helper()
-	for _, a := range c.Activities() {
+	for _, a := range c.Attempts.Activities() {
 		if a.Name == name {
 			return a.Run
 		}
@@ -145,7 +146,7 @@ func Activity(t testing.TB, c *activities.Catalogue, name string) activities.Act
 }
 
 // slow is the activity that the slow attempt is for.
-func (s *runner) slow(t *testing.T) activities.ActivityFunc {
+func (s *runner) slow(t *testing.T) attempt.Func {
 	t.Helper()
 	if s.SlowAsSink {
 		return Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
@@ -198,13 +199,13 @@ func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
 func (s *runner) testMemory(t *testing.T) {
 	const least = 64 << 10
 	catalogue := cmp.Or(s.LargeIn, s.Catalogue)
-	before := catalogue.MemoryAcquired()
+	before := catalogue.Attempts.MemoryAcquired()
 	result, err := Activity(t, catalogue, s.Tool)(t.Context(), Complete(s.Large(t), s.Tool))
 	require.NoError(t, err)
 	if !s.Moves {
 		require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
 	}
-	require.GreaterOrEqual(t, catalogue.MemoryAcquired()-before, int64(least),
+	require.GreaterOrEqual(t, catalogue.Attempts.MemoryAcquired()-before, int64(least),
 		"tool %s has not acquired the memory for what it read: activities/memory has AcquireBody, AcquireJSON and Rows", s.Tool)
 }
 

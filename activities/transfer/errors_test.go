@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/format"
 	"reprise/activities/tool"
 	"reprise/activities/tooltest"
@@ -66,7 +66,7 @@ func TestRowsInShape(t *testing.T) {
 		"from": map[string]any{"tool": "file", "path": "a.csv", "csv": map[string]any{"delimiter": ";", "encoding": "windows-1252"}},
 		"to":   with(w.table("sqlite"), map[string]any{"rejected": map[string]any{"table": "refused"}}), "batch": 2,
 	}
-	moves := transfer.New(w.res, transfer.Options{Land: w.web.Land, Open: w.files.Open, Databases: w.sql, Reshape: activities.Reshape})
+	moves := transfer.New(w.res, transfer.Options{Land: w.web.Land, Open: w.files.Open, Databases: w.sql, Reshape: attempt.Reshape})
 	result, err := moves.Run(t.Context(), interpreter.ToolInput{
 		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: "k", Fields: tooltest.Fields(fields),
 		Shape: &interpreter.RowWork{Only: true, Fields: []interpreter.RowField{

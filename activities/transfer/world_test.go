@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/file"
 	"reprise/activities/http"
 	"reprise/activities/postgres"
@@ -130,7 +131,7 @@ func (m *mortal) Write(ctx context.Context, in interpreter.ToolInput) (interpret
 // attempt makes one attempt of a transfer, whose worker dies as database says.
 func (w *world) attempt(key string, database *mortal, name string, fields map[string]any) (interpreter.ToolResult, error) {
 	moves := transfer.New(w.res, transfer.Options{
-		Land: w.web.Land, Open: w.files.Open, Databases: map[string]tool.Ledger{name: database}, Reshape: activities.Reshape,
+		Land: w.web.Land, Open: w.files.Open, Databases: map[string]tool.Ledger{name: database}, Reshape: attempt.Reshape,
 	})
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()

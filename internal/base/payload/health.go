@@ -24,7 +24,7 @@ const (
 	// driverPatience is how long the SDK's own operations are tried again. A
 	// workflow task has 10 s, and an activity as long until its first heartbeat.
 	driverPatience = 5 * time.Second
-	// keptFor is how long values that Keep has written are not searched again: until
+	// keptFor is how long values that Write has written are not searched again: until
 	// the SDK has sent the server their references.
 	keptFor = time.Minute
 )
@@ -77,10 +77,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.write(ctx, referenceTo(probeValue), probeValue)
 }
 
-// Keep writes a payload as the SDK will, which then finds it there without
+// Write writes a payload as the SDK will, which then finds it there without
 // asking the store. A payload that stays in Temporal is not written. The error
 // names key and store.
-func (s *Store) Keep(ctx context.Context, payload *commonpb.Payload) error {
+func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	if s == nil || proto.Size(payload) < Threshold {
 		return nil
 	}

@@ -50,7 +50,7 @@ func TestReady(t *testing.T) {
 	// Any value that is not taken tells the same.
 	open = shut(t, dir)
 	require.NoError(t, store.Ready(t.Context()), "it took a value a moment ago")
-	require.ErrorContains(t, store.Keep(t.Context(), value(strings.Repeat("v", 200_000))), "write sha256/")
+	require.ErrorContains(t, store.Write(t.Context(), value(strings.Repeat("v", 200_000))), "write sha256/")
 	require.Error(t, store.Ready(t.Context()))
 	open()
 	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
@@ -65,7 +65,7 @@ func TestKeptValuesNeedNoStore(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
 	kept := value(strings.Repeat("kept", 100_000))
-	require.NoError(t, store.Keep(t.Context(), kept))
+	require.NoError(t, store.Write(t.Context(), kept))
 	open := shut(t, dir)
 	claims, err := store.External().Drivers[0].Store(
 		converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{kept})
@@ -80,7 +80,7 @@ func TestSmallValuesAreNotKept(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
 	shut(t, dir)
-	require.NoError(t, store.Keep(t.Context(), value("small")))
+	require.NoError(t, store.Write(t.Context(), value("small")))
 }
 
 // TestAShortAbsenceIsNoFailure of what the SDK reads and writes.

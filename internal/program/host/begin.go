@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/program/backfill"
 	"reprise/internal/program/timetable"
 	"reprise/interpreter"
@@ -27,7 +28,7 @@ type begin struct {
 // check is the validation of a run that begins. It finds the partitions of a backfill that runs
 // what is missing.
 func (b *begin) check(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	c := activities.ClientOf(ctx)
+	c := attempt.WorkerOf(ctx).Client
 	b.renew(ctx, c)
 	result, err := b.catalogue.CheckRun(ctx, in)
 	if err != nil || result.Count > 0 || !in.Missing || in.Partition == nil {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/payload"
 	"reprise/internal/observe/runs"
@@ -50,7 +51,7 @@ const (
 	defaultStopTimeout = 10 * time.Second
 	// returnTime is what attempts that were cut at the end have to hand
 	// themselves back.
-	returnTime = activities.StopGrace + 2*time.Second
+	returnTime = attempt.StopGrace + 2*time.Second
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
@@ -66,7 +67,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 	options.TaskQueue = cmp.Or(options.TaskQueue, protocol.DefaultTaskQueue)
 	options.MaxAttempts = cmp.Or(options.MaxAttempts, defaultMaxAttempts)
 	options.StopTimeout = cmp.Or(options.StopTimeout, defaultStopTimeout)
-	background := activities.WithHost(context.Background(), activities.Host{
+	background := attempt.WithWorker(context.Background(), attempt.Worker{
 		Client: c, StopGrace: options.StopTimeout, Slots: options.MaxAttempts,
 	})
 	w := worker.New(c, options.TaskQueue, worker.Options{
@@ -77,7 +78,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		WorkerStopTimeout:                  options.StopTimeout + returnTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
-		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Keeping()),
+		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Attempts.StoreOutcomes()),
 	})
 	Register(w, catalogue)
 	return w
@@ -103,18 +104,18 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.CheckSinks, activity.RegisterOptions{Name: interpreter.SinksActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
-	registry.RegisterActivityWithOptions(catalogue.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
+	registry.RegisterActivityWithOptions(catalogue.Attempts.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
 	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
-	store, _ := catalogue.Payloads().Store.(*payload.Store)
+	store, _ := catalogue.Attempts.Resources.Payloads.Store.(*payload.Store)
 	for _, of := range []map[string]any{catalogue.Services(), runs.Activities(store)} {
 		for name, run := range of {
 			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 		}
 	}
-	for _, tool := range catalogue.Activities() {
+	for _, tool := range catalogue.Attempts.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
 	}
 }
@@ -123,19 +124,19 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 // payload store, nil for none: REPRISE_MAX_RESULT_BYTES, and without a store
 // never more than Temporal takes; and how much of them a worker holds at once,
 // REPRISE_MAX_ANSWERS_BYTES. lookup is usually os.LookupEnv.
-func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activities.Payloads, error) {
+func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt.Payloads, error) {
 	most, err := payload.MaxBytes(lookup)
 	if err != nil {
-		return activities.Payloads{}, err
+		return attempt.Payloads{}, err
 	}
 	answers, err := activities.AnswersBytesFromEnv(lookup)
 	if err != nil {
-		return activities.Payloads{}, err
+		return attempt.Payloads{}, err
 	}
 	if store == nil {
-		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload), AnswersBytes: answers}, nil
+		return attempt.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload), AnswersBytes: answers}, nil
 	}
-	return activities.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
+	return attempt.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
 }
 
 // Resources are what files of the operator and the environment give to tools: connections, rate limits and limits.
@@ -166,7 +167,7 @@ const (
 
 // RateLimits are the operator's, of a YAML file: a map of keys to limits in the
 // words of rate_limit. Path "" is none.
-func RateLimits(path string) (activities.RateLimits, error) {
+func RateLimits(path string) (attempt.RateLimits, error) {
 	if path == "" {
 		return nil, nil
 	}

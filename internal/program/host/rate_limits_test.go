@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/program/host"
 )
 
@@ -20,7 +20,7 @@ github: {requests: 5000, per: 1h, max_pause: 90}
 "10.0.0.1:8080": {max_pause: 30s}
 `))
 	require.NoError(t, err)
-	require.Equal(t, activities.RateLimits{
+	require.Equal(t, attempt.RateLimits{
 		"api.example.com": {Requests: 20, Per: time.Second},
 		"github":          {Requests: 5000, Per: time.Hour, MaxPause: 90 * time.Second},
 		"10.0.0.1:8080":   {Per: time.Second, MaxPause: 30 * time.Second},

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"reprise/internal/base/connection"
-
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -24,6 +22,8 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
 	"reprise/interpreter"
@@ -236,7 +236,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	s.env.SetWorkflowRunTimeout(longestRun)
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout: time.Minute, // a busy machine is no deadlock
-		BackgroundActivityContext: activities.WithHost(context.Background(), activities.Host{
+		BackgroundActivityContext: attempt.WithWorker(context.Background(), attempt.Worker{
 			StopGrace: time.Second, Now: s.now, Turns: s.server, Observer: s.hosted,
 		}),
 		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},

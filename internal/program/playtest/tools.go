@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/sqlite"
 	"reprise/activities/tool"
 	"reprise/interpreter"
@@ -18,7 +18,7 @@ import (
 
 // around answers attempts in place of tools, keeps what tests compare of them, and keeps them
 // within the folder of the test.
-func (s *stage) around(name string, run activities.ActivityFunc) activities.ActivityFunc {
+func (s *stage) around(name string, run attempt.Func) attempt.Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempt := &doing{in: in}
 		ctx = context.WithValue(ctx, doingKey{}, attempt)

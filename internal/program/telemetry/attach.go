@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/base/meter"
 	"reprise/internal/base/payload"
 	"reprise/workflows/gate"
@@ -29,7 +29,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 }
 
 // Activities are recorded by the telemetry of a worker; nil for none.
-func (t *Telemetry) Activities() activities.Telemetry {
+func (t *Telemetry) Activities() attempt.Telemetry {
 	if t == nil {
 		return nil
 	}

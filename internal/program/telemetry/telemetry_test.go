@@ -255,11 +255,11 @@ func TestPayloadStore(t *testing.T) {
 	require.NoError(t, err)
 	watched.Store(store)
 	value := &commonpb.Payload{Data: make([]byte, payload.Threshold)}
-	require.NoError(t, store.Keep(t.Context(), value))
-	require.NoError(t, store.Keep(t.Context(), value), "it is there: nothing is written")
+	require.NoError(t, store.Write(t.Context(), value))
+	require.NoError(t, store.Write(t.Context(), value), "it is there: nothing is written")
 	require.NoError(t, store.Close())
 	value.Data[0] = 1
-	require.Error(t, store.Keep(t.Context(), value))
+	require.Error(t, store.Write(t.Context(), value))
 	want := float64(proto.Size(value))
 	families := scrape(t, watched.URL())
 	for _, metric := range families[meter.StoreBytes.Name].GetMetric() {

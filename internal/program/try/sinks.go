@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -32,7 +32,7 @@ func (t *trial) sink(ctx context.Context, sink *call.Call) error {
 		t.call.SinkDone(succeeded, time.Now().UTC())
 		return nil
 	}
-	reshaped, err := activities.Reshape(ctx, in)
+	reshaped, err := attempt.Reshape(ctx, in)
 	if err != nil {
 		failed := unwritten("sink " + in.Place + ": " + err.Error())
 		shown.Error = t.text(failureOf(failed))
@@ -84,7 +84,7 @@ func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallRes
 		switch command := sink.Next(time.Now().UTC()); command.Kind {
 		case call.DoAttempt:
 			t.exchanges.begin()
-			outcome, err := t.catalogue.Attempt(ctx, command.Input)
+			outcome, err := t.catalogue.Attempts.Try(ctx, command.Input)
 			if err != nil {
 				return interpreter.CallResult{}, err
 			}

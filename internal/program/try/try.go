@@ -169,7 +169,7 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 	if !t.AllowWrites {
 		ctx = tool.ReadOnly(ctx)
 	}
-	outcome, err := t.catalogue.Attempt(ctx, in)
+	outcome, err := t.catalogue.Attempts.Try(ctx, in)
 	took := time.Since(began)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -18,12 +19,12 @@ const (
 // history before it is written.
 type historic struct {
 	name  string
-	write activities.ActivityFunc
+	write attempt.Func
 }
 
 func newHistoric(c *activities.Catalogue) historic {
 	h := historic{name: historicName}
-	for _, a := range c.Activities() {
+	for _, a := range c.Attempts.Activities() {
 		if a.Name == interpreter.WriteActivity("sqlite") {
 			h.write = a.Run
 		}

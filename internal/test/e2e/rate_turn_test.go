@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/internal/test/testenv/testworker"
@@ -63,7 +64,7 @@ func TestAYearStopsNobody(t *testing.T) {
 	at, err := url.Parse(api)
 	require.NoError(t, err)
 	const pause = 10 * time.Second
-	w.resources.RateLimits = activities.RateLimits{at.Host: {MaxPause: pause}}
+	w.resources.RateLimits = attempt.RateLimits{at.Host: {MaxPause: pause}}
 	w.workNarrow(2)
 	const told = `
   - step: fetch
@@ -189,7 +190,7 @@ workflow:
 			at, err := url.Parse(api.url)
 			require.NoError(t, err)
 			if test.owned {
-				w.resources.RateLimits = activities.RateLimits{"api": {Requests: 1, Per: 2 * time.Second}, at.Host: {Requests: 1, Per: 2 * time.Second}}
+				w.resources.RateLimits = attempt.RateLimits{"api": {Requests: 1, Per: 2 * time.Second}, at.Host: {Requests: 1, Per: 2 * time.Second}}
 			}
 			w.work()
 			given := map[string]any{"api": api.url}
@@ -226,7 +227,7 @@ func TestPagesWaitForTheirTurns(t *testing.T) {
 			at, err := url.Parse(writes.url)
 			require.NoError(t, err)
 			if test.sink != "" {
-				w.resources.RateLimits = activities.RateLimits{at.Host: {Requests: 1, Per: per}}
+				w.resources.RateLimits = attempt.RateLimits{at.Host: {Requests: 1, Per: per}}
 			}
 			pages := newArrivals(t)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,6 +27,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
@@ -87,7 +88,7 @@ func (r *round) stage(t *testing.T) *stage {
 	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout:  time.Minute,
-		BackgroundActivityContext: activities.WithHost(t.Context(), activities.Host{StopGrace: time.Second}),
+		BackgroundActivityContext: attempt.WithWorker(t.Context(), attempt.Worker{StopGrace: time.Second}),
 		Interceptors:              []interceptor.WorkerInterceptor{&noServer{attempts: &s.attempts}},
 	})
 	keys, err := seal.Parse(seal.NewKey())

@@ -112,11 +112,11 @@ func TestS3ThatRefuses(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		value := &commonpb.Payload{Data: []byte(strings.Repeat("value", 100_000))}
 		require.ErrorContains(t, store.Ready(t.Context()), "to the payload store s3://large", status)
-		require.ErrorContains(t, store.Keep(t.Context(), value), "write sha256/", status)
+		require.ErrorContains(t, store.Write(t.Context(), value), "write sha256/", status)
 		objects.mu.Lock()
 		objects.refuses = 0
 		objects.mu.Unlock()
-		require.NoError(t, store.Keep(t.Context(), value))
+		require.NoError(t, store.Write(t.Context(), value))
 		require.NoError(t, store.Ready(t.Context()))
 	}
 }

@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
@@ -111,8 +112,8 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 	cancel()
 	in := tooltest.Input(map[string]any{"url": "http://127.0.0.1:9/"})(t)
 	in.Tool, in.Step, in.TimeoutSeconds = "http", "fetch", 1
-	at := slices.IndexFunc(c.Activities(), func(a activities.Activity) bool { return a.Name == "http" })
-	_, err := c.Activities()[at].Run(ctx, in)
+	at := slices.IndexFunc(c.Attempts.Activities(), func(a attempt.Activity) bool { return a.Name == "http" })
+	_, err := c.Attempts.Activities()[at].Run(ctx, in)
 	require.Error(t, err)
 	require.Equal(t, []string{
 		"reprise_attempts_in_flight 1  fetch http step", "begin fetch", "end not made",

@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -73,9 +73,9 @@ func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
 // mostWarned bounds what is remembered of those that were warned.
 const mostWarned = 1000
 
-// warnings are about steps that ask for more than the operator gives, as far as
+// Warnings are about steps that ask for more than the operator gives, as far as
 // their keys are known before the run.
-func (r RateLimits) warnings(book *playbook.Playbook) []string {
+func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 	var all []string
 	for _, step := range book.Steps {
 		if step.Action == nil || step.Action.RateLimit == nil || len(r) == 0 {
@@ -117,9 +117,9 @@ const longestPause = 365 * 24 * 3600
 // PauseRateLimit is the local activity with which a workflow pauses the attempts under a
 // rate limit, where a response that reports success asks clients to wait. A call that an
 // activity hosts pauses them there.
-func (c *Catalogue) PauseRateLimit(ctx context.Context, in interpreter.PauseRateLimitInput) error {
-	if limit := c.pacer.limitOf(in.Attempt); limit != nil {
-		c.pacer.pause(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))
+func (r *Runner) PauseRateLimit(ctx context.Context, in interpreter.PauseRateLimitInput) error {
+	if limit := r.pacer.limitOf(in.Attempt); limit != nil {
+		r.pacer.pause(ctx, *limit, time.Duration(min(in.Seconds, longestPause)*float64(time.Second)))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -52,8 +53,8 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 	catalogue := activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 
-	all := catalogue.Activities()
-	run := all[slices.IndexFunc(all, func(a activities.Activity) bool { return a.Name == "http" })].Run
+	all := catalogue.Attempts.Activities()
+	run := all[slices.IndexFunc(all, func(a attempt.Activity) bool { return a.Name == "http" })].Run
 
 	var group errgroup.Group
 

@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,9 +15,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
@@ -166,7 +166,7 @@ func TestAttemptsEndThoughTheToolDoesNot(t *testing.T) {
 	}, interpreter.ToolInput{TimeoutSeconds: 0.1})
 
 	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
-	require.Less(t, time.Since(began), activities.StopGrace+testenv.Within(8*time.Second))
+	require.Less(t, time.Since(began), attempt.StopGrace+testenv.Within(8*time.Second))
 }
 
 func untilDone(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -206,10 +206,10 @@ func TestResultsThatTemporalRefusesAreErrors(t *testing.T) {
 	require.Contains(t, object.Message, `step "fetch": the result of one attempt has 1900001 bytes of JSON, the limit is 1900000`)
 }
 
-func probeActivity(t *testing.T, f toolFunc) activities.ActivityFunc {
+func probeActivity(t *testing.T, f toolFunc) attempt.Func {
 	t.Helper()
 
-	for _, a := range probe(t, f).Activities() {
+	for _, a := range probe(t, f).Attempts.Activities() {
 		if a.Name == "probe" {
 			return a.Run
 		}
@@ -272,7 +272,7 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 	}), activity.RegisterOptions{Name: "probe"})
 	env.SetTestTimeout(testenv.Within(20 * time.Second))
 	env.SetWorkerStopChannel(stop)
-	env.SetWorkerOptions(workerOptions(ctx))
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
 
 	_, err := env.ExecuteActivity("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
 
@@ -293,92 +293,4 @@ func TestErrorsInHistoryHaveTheirShape(t *testing.T) {
 
 	require.NoError(t, marshalErr)
 	require.JSONEq(t, `{"kind":"http","class":"rate_limited","message":"HTTP 429","status":429,"retry_after":2,"attempt":1,"page":1}`, string(encoded))
-}
-
-func TestRegister(t *testing.T) {
-	t.Parallel()
-
-	c := activities.Default()
-	var names, want []string
-	for _, a := range c.Activities() {
-		names = append(names, a.Name)
-	}
-
-	for _, name := range c.Names() {
-		if name != playbook.PlaybookTool {
-			want = append(want, name)
-		}
-		if spec, _ := c.Spec(name); spec.Writes {
-			want = append(want, interpreter.WriteActivity(name))
-		}
-	}
-
-	require.Equal(t, want, names)
-	require.Contains(t, names, "http.write")
-
-	for name, says := range map[string]string{
-		"http": "the name is taken", "check": "the name is reserved", "workbook": "the name is reserved",
-		"Mail": "lower-case letters", "": "lower-case letters", "a.b": "lower-case letters",
-	} {
-		require.ErrorContains(t, c.Register(named(name)), says)
-	}
-
-	require.ErrorContains(t, c.Register(liar{}), "its spec says writes: true, but a method Write is there: false")
-}
-
-type named string
-
-func (n named) Spec() playbook.ToolSpec { return playbook.ToolSpec{Name: string(n)} }
-
-func (named) Run(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
-	return interpreter.ToolResult{}, nil
-}
-
-type liar struct{ named }
-
-func (liar) Spec() playbook.ToolSpec { return playbook.ToolSpec{Name: "liar", Writes: true} }
-
-// closing counts its Close.
-type closing struct {
-	named
-	count *atomic.Int32
-}
-
-func (c closing) Close() error {
-	c.count.Add(1)
-	return errors.New("a pool is stuck")
-}
-
-func TestCloseTellsWhichToolFailed(t *testing.T) {
-	t.Parallel()
-
-	c := activities.Default()
-	count := &atomic.Int32{}
-
-	require.NoError(t, c.Register(closing{named: "slow_pool", count: count}))
-	require.ErrorContains(t, c.Close(), `close tool "slow_pool": a pool is stuck`)
-	require.EqualValues(t, 1, count.Load())
-}
-
-// TestTraits holds what runs know of the tools by name against what the tools
-// say.
-func TestTraits(t *testing.T) {
-	t.Parallel()
-
-	c := activities.Default()
-	keyed := map[string]string{"http": "operation", "webhook": "attempt", "approval": "attempt"}
-	for _, name := range c.Names() {
-		spec, ok := c.Spec(name)
-		require.True(t, ok)
-		traits := playbook.TraitsOf(name)
-		require.Equal(t, spec.Dialect, traits.Dialect, name)
-		require.Equal(t, keyed[name], traits.Keyed, name)
-		asks := slices.Contains(spec.FieldNames(), "on_start")
-		require.Equal(t, asks, traits.Awaits, name)
-		require.Equal(t, asks || traits.Plays, traits.InWorkflow, name)
-		require.Equal(t, slices.Contains(spec.FieldNames(), "options"), traits.AsksPeople, name)
-		require.Equal(t, slices.Contains(spec.FieldNames(), "workload"), traits.Plays, name)
-		require.Equal(t, slices.Contains(spec.FieldNames(), "url"), traits.Requests, name)
-		require.Equal(t, spec.Writes && spec.Dialect == "" && slices.Contains(spec.FieldNames(), "path"), traits.IntoFile, name)
-	}
 }

@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
@@ -20,7 +20,7 @@ import (
 func TestGateAsksOncePerPatience(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	gate := activities.NewGate(func(context.Context, string) (interpreter.Control, error) {
+	gate := attempt.NewGate(func(context.Context, string) (interpreter.Control, error) {
 		asked.Add(1)
 		return interpreter.Control{Version: 1, Paused: true}, nil
 	})
@@ -43,7 +43,7 @@ func TestGateAsksOncePerPatience(t *testing.T) {
 func TestGateKnowsNothingOlderThanTheWorkflow(t *testing.T) {
 	t.Parallel()
 	control := interpreter.Control{}
-	gate := activities.NewGate(func(context.Context, string) (interpreter.Control, error) { return control, nil })
+	gate := attempt.NewGate(func(context.Context, string) (interpreter.Control, error) { return control, nil })
 	require.True(t, control.Pause(""))
 	require.True(t, gate.Control(t.Context(), "run", 0).Paused)
 	require.True(t, control.Resume(""))
@@ -54,7 +54,7 @@ func TestGateKnowsNothingOlderThanTheWorkflow(t *testing.T) {
 func TestGateGoesByWhatItKnew(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
-	gate := activities.NewGate(func(context.Context, string) (interpreter.Control, error) {
+	gate := attempt.NewGate(func(context.Context, string) (interpreter.Control, error) {
 		if away.Load() {
 			return interpreter.Control{}, errors.New("away")
 		}

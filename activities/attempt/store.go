@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -21,24 +21,43 @@ import (
 	"reprise/interpreter/call"
 )
 
+// Payloads are how large the values of a run may be, in bytes of JSON.
+type Payloads struct {
+	// MaxBytes bounds every value that crosses a boundary: requests, results,
+	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
+	// which is all that Temporal accepts without a payload store.
+	MaxBytes int
+	// AnswersBytes is how much memory the attempts of a worker use together, by
+	// estimate, for what they read; 0 is DefaultBytes.
+	AnswersBytes int64
+	// OffloadAbove is the size from which the payload store of this worker
+	// takes values; 0 is never.
+	OffloadAbove int
+	// Store is the payload store, nil for none.
+	Store PayloadStore
+	// Patience is how long the store may be away before an attempt, and again
+	// after it, until that is a failure; 0 is interpreter.StorePatience.
+	Patience time.Duration
+}
+
 // PayloadStore is where large values go. It is safe for concurrent use.
 type PayloadStore interface {
 	// Ready reports whether the store accepts values.
 	Ready(ctx context.Context) error
-	// Keep writes a value, so that it need not be written once the activity has
+	// Write writes a value, so that it need not be written once the activity has
 	// ended. The error names key and store.
-	Keep(ctx context.Context, value *commonpb.Payload) error
+	Write(ctx context.Context, value *commonpb.Payload) error
 	// Inline marks a value to go into the history, whatever its size.
 	Inline(value *commonpb.Payload) *commonpb.Payload
 }
 
-// keepWait is the first wait before a store is tried again, keepMaxWait the longest.
+// storeRetry is the first wait before a store is tried again, storeRetryMax the longest.
 const (
-	keepWait    = 100 * time.Millisecond
-	keepMaxWait = 3 * time.Second
+	storeRetry    = 100 * time.Millisecond
+	storeRetryMax = 3 * time.Second
 )
 
-// lastTry is how long an outcome is kept that is no longer awaited.
+// lastTry is how long writing an outcome is tried that is no longer awaited.
 const lastTry = 500 * time.Millisecond
 
 // awaitStore returns once the payload store accepts values, so that no attempt is
@@ -55,7 +74,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 	until := time.Now().Add(p.Patience)
-	for wait := keepWait; err != nil; wait = min(2*wait, keepMaxWait) {
+	for wait := storeRetry; err != nil; wait = min(2*wait, storeRetryMax) {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -83,57 +102,57 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 			return nil
 		case <-heartbeat:
 			if b := beginningIn(ctx); b != nil {
-				b.delivery.beat(ctx)
+				b.delivery.Beat(ctx)
 			}
 		case <-stopChannel(ctx):
-			return errReleased
+			return ErrReleased
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// Keeping is what a worker puts around every activity: an outcome is in the
+// StoreOutcomes is what a worker puts around every activity: an outcome is in the
 // payload store before the activity ends. What the SDK cannot store after the end
 // it takes for a failure, and has the attempt made again.
-func (c *Catalogue) Keeping() interceptor.WorkerInterceptor {
-	return &keeping{payloads: c.res.Payloads}
+func (r *Runner) StoreOutcomes() interceptor.WorkerInterceptor {
+	return &storeInterceptor{payloads: r.Resources.Payloads}
 }
 
-type keeping struct {
+type storeInterceptor struct {
 	interceptor.WorkerInterceptorBase
 	payloads Payloads
 }
 
 // InterceptActivity is called for each activity.
-func (k *keeping) InterceptActivity(
+func (o *storeInterceptor) InterceptActivity(
 	_ context.Context, next interceptor.ActivityInboundInterceptor,
 ) interceptor.ActivityInboundInterceptor {
-	if k.payloads.Store == nil {
+	if o.payloads.Store == nil {
 		return next
 	}
-	return &outcomeKeeper{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: k.payloads}
+	return &outcomeStore{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: o.payloads}
 }
 
-// outcomeKeeper keeps the outcome of one activity.
-type outcomeKeeper struct {
+// outcomeStore writes the outcome of one activity to the payload store.
+type outcomeStore struct {
 	interceptor.ActivityInboundInterceptorBase
 	payloads Payloads
 	beats    beats
 }
 
-// Init lets the keeper see the heartbeats.
-func (k *outcomeKeeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
-	k.beats.Next = outbound
-	return k.Next.Init(&k.beats)
+// Init shows it the heartbeats.
+func (o *outcomeStore) Init(outbound interceptor.ActivityOutboundInterceptor) error {
+	o.beats.Next = outbound
+	return o.Next.Init(&o.beats)
 }
 
-// ExecuteActivity runs the activity and keeps what came of it.
-func (k *outcomeKeeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	result, err := k.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &k.beats), in)
+// ExecuteActivity runs the activity and stores what came of it.
+func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	result, err := o.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &o.beats), in)
 	var cancelled *temporal.CanceledError
 	if output := (call.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
-		value, err := k.keep(ctx, output)
+		value, err := o.stored(ctx, output)
 		if err != nil {
 			return nil, err
 		}
@@ -142,50 +161,50 @@ func (k *outcomeKeeper) ExecuteActivity(ctx context.Context, in *interceptor.Exe
 	if err != nil || activity.GetInfo(ctx).IsLocalActivity {
 		return result, err
 	}
-	value, err := k.keep(ctx, result)
+	value, err := o.stored(ctx, result)
 	if err != nil {
 		return nil, err
 	}
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
 }
 
-// keep gives the value as it goes to Temporal, once the store has it. When the
+// stored is the value as it goes to Temporal, once the store has it. When the
 // store does not accept it in time it goes into the history; what is too large for
 // that as well is a failure, in its place, of an attempt that was made.
-func (k *outcomeKeeper) keep(ctx context.Context, result any) (*commonpb.Payload, error) {
+func (o *outcomeStore) stored(ctx context.Context, result any) (*commonpb.Payload, error) {
 	value, err := converter.GetDefaultDataConverter().ToPayload(result)
 	if err != nil {
 		return nil, err
 	}
-	failure := k.untilKept(ctx, value)
+	failure := o.write(ctx, value)
 	if failure == nil {
 		return value, nil
 	}
 	activity.GetLogger(ctx).Error("the payload store refused the outcome of an activity", "error", failure)
 	if len(value.GetData()) > interpreter.MaxInlinePayload {
-		if result, err = unkept(result, failure); err != nil {
+		if result, err = withoutData(result, failure); err != nil {
 			return nil, err
 		}
 		if value, err = converter.GetDefaultDataConverter().ToPayload(result); err != nil {
 			return nil, err
 		}
 	}
-	return k.payloads.Store.Inline(value), nil
+	return o.payloads.Store.Inline(value), nil
 }
 
-// untilKept writes the value until the store accepts it: as long as patience lasts,
+// write writes the value until the store accepts it: as long as patience lasts,
 // and not much longer where the run is cancelled or the worker stops. It returns the
 // last error.
-func (k *outcomeKeeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
-	if proto.Size(value) < k.payloads.OffloadAbove {
+func (o *outcomeStore) write(ctx context.Context, value *commonpb.Payload) error {
+	if proto.Size(value) < o.payloads.OffloadAbove {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.payloads.Patience)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.payloads.Patience)
 	defer cancel()
-	go k.watch(ctx, bounded, cancel)
+	go o.watch(ctx, bounded, cancel)
 	var reason error
-	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
-		err := k.payloads.Store.Keep(bounded, value)
+	for wait := storeRetry; ; wait = min(2*wait, storeRetryMax) {
+		err := o.payloads.Store.Write(bounded, value)
 		if err == nil {
 			return nil
 		}
@@ -200,14 +219,14 @@ func (k *outcomeKeeper) untilKept(ctx context.Context, value *commonpb.Payload) 
 
 // watch sends heartbeats until bounded ends. It ends that soon where the value is no
 // longer awaited.
-func (k *outcomeKeeper) watch(ctx, bounded context.Context, end func()) {
+func (o *outcomeStore) watch(ctx, bounded context.Context, end func()) {
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 	stopping, cancelled := activity.GetWorkerStopChannel(ctx), ctx.Done()
 	for {
 		select {
 		case <-heartbeat:
-			k.beats.repeat(ctx)
+			o.beats.repeat(ctx)
 		case <-stopping:
 			stopping = nil
 			defer time.AfterFunc(lastTry, end).Stop()
@@ -220,18 +239,18 @@ func (k *outcomeKeeper) watch(ctx, bounded context.Context, end func()) {
 	}
 }
 
-// beats remembers what the last heartbeat said, so that those of the keeper say
-// the same.
+// beats remembers what the last heartbeat said, so that those of an
+// outcomeStore say the same.
 type beats struct {
 	interceptor.ActivityOutboundInterceptorBase
 	mu   sync.Mutex
 	last []any
 }
 
-// beatsKey marks the context in which a keeper's activity runs.
+// beatsKey marks the context of an activity whose outcome is stored.
 type beatsKey struct{}
 
-// recordBeat shows the keeper a heartbeat that does not go through the SDK.
+// recordBeat shows an outcomeStore a heartbeat that does not go through the SDK.
 func recordBeat(ctx context.Context, details any) {
 	if b, ok := ctx.Value(beatsKey{}).(*beats); ok {
 		b.record(details)
@@ -257,16 +276,16 @@ func (b *beats) repeat(ctx context.Context) {
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-// unkept is an outcome without what the store did not accept. Whatever it was the
+// withoutData is an outcome without what the store did not accept. Whatever it was the
 // outcome of has happened, so nothing requests it again.
-func unkept(result any, reason error) (any, error) {
+func withoutData(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
 		Message: tool.CutText("the attempt was made, but its outcome could not be stored: "+reason.Error(), tool.MaxMessage),
 	}
 	output, many := result.(call.DriveOutput)
 	if !many {
-		return nil, applicationError(failure)
+		return nil, ApplicationError(failure)
 	}
 	share := interpreter.MaxInlinePayload / max(len(output.Calls), 1)
 	calls := slices.Clone(output.Calls)

@@ -1,7 +1,8 @@
-package activities
+package attempt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -16,10 +17,11 @@ import (
 type pauseGate struct {
 	logger   *slog.Logger
 	controls *recent[interpreter.Control]
+	cancels  *recent[bool]
 }
 
 func newGate(logger *slog.Logger) *pauseGate {
-	return &pauseGate{logger: logger, controls: newRecent(describeControl)}
+	return &pauseGate{logger: logger, controls: newRecent(describeControl), cancels: newRecent(describeCancel)}
 }
 
 // paused is the end of an attempt that must not begin now.
@@ -82,4 +84,26 @@ func describeControl(ctx context.Context, workflowID string) (interpreter.Contro
 		return control, fmt.Errorf("read the memo: %w", err)
 	}
 	return control, nil
+}
+
+// Hold returns what holds an attempt to start a run, which passes the gate of all attempts; nil
+// where nothing does.
+func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
+	_, err := r.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
+	if off, ok := errors.AsType[*putOffError](err); ok {
+		return off.until.Hold, nil
+	}
+	return nil, err
+}
+
+// RunCancelled reports whether a run was cancelled, whatever of it waits for a worker. Without an answer of the server
+// the last one counts.
+func (r *Runner) RunCancelled(ctx context.Context, workflowID string) bool {
+	cancelled, _ := r.gate.cancels.of(ctx, workflowID, func(bool) bool { return true })
+	return cancelled
+}
+
+func describeCancel(ctx context.Context, workflowID string) (bool, error) {
+	description, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, workflowID, "")
+	return description.GetWorkflowExtendedInfo().GetCancelRequested(), err
 }

@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"encoding/base64"

@@ -1,8 +1,7 @@
-package activities
+package attempt
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -12,8 +11,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Host is what a worker lends to its activities.
-type Host struct {
+// Worker is what a worker lends to its activities.
+type Worker struct {
 	// Client sends heartbeats that have to arrive before the attempt continues.
 	Client client.Client
 	// StopGrace is how long what acts may continue once the worker stops.
@@ -39,27 +38,17 @@ type Turns interface {
 	Pause(limit ratelimit.Limit, wait time.Duration)
 }
 
-// random is what hosted calls draw from, and observer what they are shown to.
-func (h Host) random(ctx context.Context) (random func() float64, observer call.Observer) {
-	if h.Observer == nil {
-		return rand.Float64, nil
-	}
-	return nil, h.Observer(ctx)
-}
+type workerKey struct{}
 
-type hostKey struct{}
-
-// WithHost makes the context that a worker gives to its activities. Without it
+// WithWorker makes the context that a worker gives to its activities. Without it
 // heartbeats are those of the SDK, which gathers them, and an attempt is cut
 // when its worker stops.
-func WithHost(ctx context.Context, host Host) context.Context {
-	return context.WithValue(ctx, hostKey{}, host)
+func WithWorker(ctx context.Context, host Worker) context.Context {
+	return context.WithValue(ctx, workerKey{}, host)
 }
 
-// ClientOf is the client of the worker that performs an activity, nil for none.
-func ClientOf(ctx context.Context) client.Client { return hostOf(ctx).Client }
-
-func hostOf(ctx context.Context) Host {
-	host, _ := ctx.Value(hostKey{}).(Host)
+// WorkerOf is what the worker of an activity lends to it; the zero value for none.
+func WorkerOf(ctx context.Context) Worker {
+	host, _ := ctx.Value(workerKey{}).(Worker)
 	return host
 }

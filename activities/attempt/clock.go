@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -7,20 +7,20 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// clock has the time of the server. A call that continues now in an activity
+// Clock has the time of the server. A call that continues now in an activity
 // and now in its workflow, or on another worker, measures its times by one clock:
 // that of this machine may be another one, and may be put forward or back.
-type clock struct {
+type Clock struct {
 	server, here time.Time
 	skipped      func() time.Time // that of Host, nil on a server
 }
 
-// newClock is the clock of an activity, right after its delivery.
-func newClock(ctx context.Context) clock {
-	if now := hostOf(ctx).Now; now != nil {
-		return clock{skipped: now}
+// NewClock is the clock of an activity, right after its delivery.
+func NewClock(ctx context.Context) Clock {
+	if now := WorkerOf(ctx).Now; now != nil {
+		return Clock{skipped: now}
 	}
-	c := clock{here: time.Now()}
+	c := Clock{here: time.Now()}
 	if activity.IsActivity(ctx) {
 		c.server = activity.GetInfo(ctx).StartedTime
 	}
@@ -30,7 +30,8 @@ func newClock(ctx context.Context) clock {
 	return c
 }
 
-func (c clock) now() time.Time {
+// Now is the time.
+func (c Clock) Now() time.Time {
 	if c.skipped != nil {
 		return c.skipped().UTC()
 	}

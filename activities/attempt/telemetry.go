@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -44,12 +44,12 @@ func watchOf(ctx context.Context) *watch {
 }
 
 // watched counts the attempts of a function.
-func (c *Catalogue) watched(run measuredFunc) measuredFunc {
-	if c.res.Telemetry == nil {
+func (r *Runner) watched(run measuredFunc) measuredFunc {
+	if r.Resources.Telemetry == nil {
 		return run
 	}
-	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
-		w := &watch{to: c.res.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
+		w := &watch{to: r.Resources.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
 		defer func() {
 			if !w.began.IsZero() {
 				w.fly(-1)
@@ -93,7 +93,7 @@ func (w *watch) propagate(ctx context.Context, headers http.Header) {
 
 // ended counts the attempt.
 func (w *watch) ended(result interpreter.ToolResult, err error) {
-	failure := failureOf(err)
+	failure := FailureOf(err)
 	made := (err == nil || failure != nil) && result.PutOff == nil && result.Noted == nil && !result.Unnotable
 	w.end(failure, made)
 	if !made || failure == nil && playbook.TraitsOf(w.in.Tool).Awaits { // it has only been sent
@@ -110,16 +110,30 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	}
 }
 
-// failureOf is the error that an attempt has ended with; nil where it went well or is left
+// FailureOf is the error that an attempt has ended with; nil where it went well or is left
 // to another worker.
-func failureOf(err error) *interpreter.ErrorObject {
+func FailureOf(err error) *interpreter.ErrorObject {
+	_, object := failureIn(err)
+	return object
+}
+
+// MessageOf is the message of an error of an activity.
+func MessageOf(err error) string {
+	if failure := FailureOf(err); failure != nil {
+		return failure.Message
+	}
+	return err.Error()
+}
+
+// failureIn is FailureOf with the error of its activity.
+func failureIn(err error) (*temporal.ApplicationError, *interpreter.ErrorObject) {
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() && application.HasDetails() &&
 		application.Details(&object) == nil {
-		return &object
+		return application, &object
 	}
-	return nil
+	return nil, nil
 }
 
 // rowsWritten is what a sink has written: as the destination reports, else what it
@@ -130,20 +144,4 @@ func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 
 		return int64(n)
 	}
 	return int64(len(in.Rows()))
-}
-
-// count counts what was decided about the last attempt of a call.
-func (d *hosting) count(call *call.Call, failed *call.FailedAttempt) {
-	if to := d.catalogue.res.Telemetry; to != nil && failed != nil {
-		meter.FailedAttempt(to, call.View().Facts(), failed)
-	}
-}
-
-// countSink counts a sink that has ended.
-func (d *hosting) countSink(ctx context.Context, sink *call.Call) {
-	if to := d.catalogue.res.Telemetry; to != nil {
-		facts, result := sink.View().Facts(), *sink.Result()
-		meter.Call(to, facts, result)
-		to.Ended(ctx, meter.SinkSpan(facts, result))
-	}
 }

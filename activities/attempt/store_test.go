@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/payload"
 	"reprise/internal/test/testenv"
@@ -43,7 +44,7 @@ func (*away) Inline(value *commonpb.Payload) *commonpb.Payload {
 	return store.Inline(value)
 }
 
-func (a *away) Keep(ctx context.Context, value *commonpb.Payload) error {
+func (a *away) Write(ctx context.Context, value *commonpb.Payload) error {
 	select {
 	case <-time.After(a.slow):
 	case <-ctx.Done():
@@ -67,11 +68,11 @@ func outcome(t *testing.T, store *away, patience time.Duration, run any) (value 
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(testenv.Within(time.Minute))
 	recorder := &recording{}
-	catalogue := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{
+	catalogue := activities.NewCatalogue(activities.Resources{Payloads: attempt.Payloads{
 		OffloadAbove: payload.Threshold, Store: store, Patience: patience,
 	}})
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{
-		recorder, catalogue.Keeping(),
+		recorder, catalogue.Attempts.StoreOutcomes(),
 	}})
 	env.RegisterActivity(run)
 	value, err = env.ExecuteActivity(run)

@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -12,28 +12,40 @@ import (
 )
 
 // shaping is the attempt of a sink that is given its rows in their shape.
-func shaping(run attempt) attempt {
+func shaping(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		if in.Shape == nil {
 			return run(ctx, in)
 		}
-		reshape := in.Reshaped
-		if reshape == nil {
-			reshape = func() (interpreter.ShapedRows, error) { return Reshape(ctx, in) }
-		}
-		rows, err := reshape()
-		switch {
-		case err != nil && tool.IsContextError(err):
+		shaped, notes, err := InShape(ctx, in)
+		if err != nil {
 			return interpreter.ToolResult{}, err
-		case err != nil:
-			return interpreter.ToolResult{}, &tool.Error{
-				Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true, Message: "sink " + in.Place + ": " + err.Error(),
-			}
 		}
-		result, err := run(ctx, in.InShape(rows))
-		result.Meta.Notes = rows.Notes
+		result, err := run(ctx, shaped)
+		result.Meta.Notes = notes
 		return result, err
 	}
+}
+
+// InShape is the input of a sink with its rows in their shape, and the notes about them.
+func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.ToolInput, notes []string, err error) {
+	if in.Shape == nil {
+		return in, nil, nil
+	}
+	reshape := in.Reshaped
+	if reshape == nil {
+		reshape = func() (interpreter.ShapedRows, error) { return Reshape(ctx, in) }
+	}
+	rows, err := reshape()
+	switch {
+	case err != nil && tool.IsContextError(err):
+		return in, nil, err
+	case err != nil:
+		return in, nil, &tool.Error{
+			Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true, Message: "sink " + in.Place + ": " + err.Error(),
+		}
+	}
+	return in.InShape(rows), rows.Notes, nil
 }
 
 // Reshape brings the rows of an attempt into shape, on as many processors as there are, up to a few. The error is that of

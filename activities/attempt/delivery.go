@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -31,9 +31,9 @@ const (
 	progressEvery = time.Second
 )
 
-// deliveryState is what the heartbeats of one delivery of an activity leave to the next
+// DeliveryState is what the heartbeats of one delivery of an activity leave to the next
 // one; kept in workflow history.
-type deliveryState struct {
+type DeliveryState struct {
 	Delivery int `json:"delivery"`        // its number, from 1
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
 	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
@@ -52,14 +52,14 @@ type deliveryState struct {
 
 // heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
 type heartbeatDetails struct {
-	State deliveryState `json:"delivery"`
+	State DeliveryState `json:"delivery"`
 }
 
 // next is where delivery n begins, with w the last state that those before it have left.
 // One that said nothing has not begun: from the second on, deliveries say so
 // before they act. The first one does so only where it announces; otherwise it may
 // have acted.
-func (w deliveryState) next(n int, announces bool) deliveryState {
+func (w DeliveryState) next(n int, announces bool) DeliveryState {
 	acted, received := w.Acted, slices.Clip(w.Received)
 	if w.Begun || w.Delivery == 0 && n > 1 && !announces {
 		acted++
@@ -67,20 +67,20 @@ func (w deliveryState) next(n int, announces bool) deliveryState {
 	if w.Begun {
 		received = append(received, w.Receiving...)
 	}
-	return deliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received, Rows: w.Rows}
+	return DeliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received, Rows: w.Rows}
 }
 
 // mostReceived is how many workers may be lost while they read the answer to one
 // request: an answer that kills its reader would else kill one worker after the other.
 const mostReceived = 2
 
-// spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
+// Spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
 // many attempts of the same request have already lost their workers (interpreter.ToolInput); one more is enough then.
-func (w deliveryState) spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
+func (w DeliveryState) Spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
 
 // end is the failure of an attempt whose workers are lost, nil where it may be
 // made by another one.
-func (w deliveryState) end(lost int) *interpreter.ErrorObject {
+func (w DeliveryState) end(lost int) *interpreter.ErrorObject {
 	switch {
 	case lost > 0 && w.Acted > 0, lost+len(w.Received) >= mostReceived:
 		return interpreter.WorkersLost(len(w.Received) > 0)
@@ -90,8 +90,8 @@ func (w deliveryState) end(lost int) *interpreter.ErrorObject {
 	return nil
 }
 
-// lost is the end of an attempt that is spent.
-func (w deliveryState) lost(before int) *interpreter.ErrorObject {
+// Lost is the end of an attempt that is spent.
+func (w DeliveryState) Lost(before int) *interpreter.ErrorObject {
 	if end := w.end(before); end != nil {
 		return end
 	}
@@ -101,23 +101,24 @@ func (w deliveryState) lost(before int) *interpreter.ErrorObject {
 	}
 }
 
-// delivery is one delivery of an activity to a worker. It reports to the server how
+// Delivery is one delivery of an activity to a worker. It reports to the server how
 // far it has come, for the case that its worker is lost.
-type delivery struct {
-	details func(deliveryState) any // what a heartbeat holds
+type Delivery struct {
+	Details func(DeliveryState) any // what a heartbeat holds
 
-	mu       sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
-	state    deliveryState
+	mu sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
+	// State is how far it has come. A Drive reads it while no attempt runs.
+	State    DeliveryState
 	reported time.Time // when progress was sent last
 	// announces is set where the server has to know before this delivery acts: it
 	// was sent something else, or would read silence so.
 	announces bool
 }
 
-// newDelivery continues the activity of ctx. announces says that a delivery reports
+// NewDelivery continues the activity of ctx. announces says that a delivery reports
 // before it acts, from the first on.
-func newDelivery(ctx context.Context, announces bool) *delivery {
-	d := &delivery{announces: announces, state: deliveryState{Delivery: 1}, details: func(w deliveryState) any { return heartbeatDetails{State: w} }}
+func NewDelivery(ctx context.Context, announces bool) *Delivery {
+	d := &Delivery{announces: announces, State: DeliveryState{Delivery: 1}, Details: func(w DeliveryState) any { return heartbeatDetails{State: w} }}
 	if !activity.IsActivity(ctx) {
 		return d
 	}
@@ -126,14 +127,14 @@ func newDelivery(ctx context.Context, announces bool) *delivery {
 		_ = activity.GetHeartbeatDetails(ctx, &last) // what cannot be read says nothing
 	}
 	n := int(activity.GetInfo(ctx).Attempt)
-	d.state = last.State.next(n, announces)
+	d.State = last.State.next(n, announces)
 	d.announces = announces || n > 1
 	return d
 }
 
-// beat sends a heartbeat: that the worker lives, and how far it has come. What
+// Beat sends a heartbeat: that the worker lives, and how far it has come. What
 // does not get through is sent with the next one.
-func (d *delivery) beat(ctx context.Context) {
+func (d *Delivery) Beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_ = d.record(ctx)
@@ -143,13 +144,13 @@ func (d *delivery) beat(ctx context.Context) {
 // it would otherwise read silence as one that has not. The error says that the
 // attempt is not to act: the run was cancelled, another worker has the attempt,
 // or the worker stops.
-func (d *delivery) begin(ctx context.Context) error {
+func (d *Delivery) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state.Begun {
+	if d.State.Begun {
 		return nil
 	}
-	d.state.Begun = true
+	d.State.Begun = true
 	for d.announces && activity.IsActivity(ctx) {
 		err := d.record(ctx)
 		if err == nil {
@@ -161,8 +162,8 @@ func (d *delivery) begin(ctx context.Context) error {
 		select {
 		case <-time.After(heartbeatRetry):
 		case <-stopChannel(ctx):
-			d.state.Begun = false
-			return errReleased
+			d.State.Begun = false
+			return ErrReleased
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -171,29 +172,29 @@ func (d *delivery) begin(ctx context.Context) error {
 }
 
 // waits revokes begin: nothing was done.
-func (d *delivery) waits(ctx context.Context) {
+func (d *Delivery) waits(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.state.Begun, d.announces = false, true
+	d.State.Begun, d.announces = false, true
 	_ = d.record(ctx)
 }
 
 // receives records that a call reads a large answer from now on.
-func (d *delivery) receives(ctx context.Context, place int) {
+func (d *Delivery) receives(ctx context.Context, place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !slices.Contains(d.state.Receiving, place) {
-		d.state.Receiving = append(slices.Clip(d.state.Receiving), place)
+	if !slices.Contains(d.State.Receiving, place) {
+		d.State.Receiving = append(slices.Clip(d.State.Receiving), place)
 		_ = d.record(ctx)
 	}
 }
 
 // progressed records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
 // by what is left.
-func (d *delivery) progressed(ctx context.Context, rows int64) {
+func (d *Delivery) progressed(ctx context.Context, rows int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.state.Acted, d.state.Cut, d.state.Received, d.state.Rows = 0, 0, nil, rows
+	d.State.Acted, d.State.Cut, d.State.Received, d.State.Rows = 0, 0, nil, rows
 	if time.Since(d.reported) >= progressEvery {
 		d.reported = time.Now()
 		_ = d.record(ctx)
@@ -201,23 +202,23 @@ func (d *delivery) progressed(ctx context.Context, rows int64) {
 }
 
 // received is the end of that. The next heartbeat reports it.
-func (d *delivery) received(place int) {
+func (d *Delivery) received(place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.Index(d.state.Receiving, place); i >= 0 {
-		d.state.Receiving = slices.Delete(slices.Clone(d.state.Receiving), i, i+1)
+	if i := slices.Index(d.State.Receiving, place); i >= 0 {
+		d.State.Receiving = slices.Delete(slices.Clone(d.State.Receiving), i, i+1)
 	}
 }
 
-// returned reports that this delivery does not count, because its worker stops;
+// Returned reports that this delivery does not count, because its worker stops;
 // cut says that something was cut. The heartbeat is all that the next worker knows of
 // what was done here, so it is sent until it has arrived, as long as the worker has time.
-func (d *delivery) returned(ctx context.Context, cut bool) {
+func (d *Delivery) Returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.state.Begun = false
+	d.State.Begun = false
 	if cut {
-		d.state.Cut++
+		d.State.Cut++
 	}
 	for connect.Unreachable(d.record(ctx)) && sleep.For(ctx, heartbeatRetry) == nil {
 		continue
@@ -226,14 +227,14 @@ func (d *delivery) returned(ctx context.Context, cut bool) {
 
 // record sends a heartbeat and waits until it has arrived. Without a client it
 // is left to the SDK. With d.mu.
-func (d *delivery) record(ctx context.Context) error {
+func (d *Delivery) record(ctx context.Context) error {
 	if !activity.IsActivity(ctx) {
 		return nil
 	}
-	details := d.details(d.state)
+	details := d.Details(d.State)
 	recordBeat(ctx, details)
-	d.announces = d.announces || !d.state.Begun
-	host := hostOf(ctx)
+	d.announces = d.announces || !d.State.Begun
+	host := WorkerOf(ctx)
 	if host.Client == nil {
 		activity.RecordHeartbeat(ctx, details)
 		return nil
@@ -258,19 +259,17 @@ func withdrawn(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// errReleased is the cause of an attempt that ends before it has begun, and
-// errCut that of one that did not end in time, because the worker stops.
+// ErrReleased is the cause of an attempt that ends before it has begun, and
+// ErrCut that of one that did not end in time, because the worker stops.
 var (
-	errReleased = errors.New("the worker stopped before the attempt started; another worker makes it")
-	errCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
-	// errStopped is the end of a Drive whose worker stops.
-	errStopped = errors.New("the worker stopped; another worker continues from here")
+	ErrReleased = errors.New("the worker stopped before the attempt started; another worker makes it")
+	ErrCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
 )
 
 // beginning is the point from which on an attempt may have acted. What it waits
 // for before (its turn, a lock, a connection) is no part of it.
 type beginning struct {
-	delivery *delivery
+	delivery *Delivery
 	hosted   bool // the delivery is that of a Drive
 	// gate says whether the attempt is held, and what people have set for it.
 	gate func(context.Context) (interpreter.Control, error)
@@ -319,8 +318,8 @@ func (b *beginning) Begin(ctx context.Context) error {
 		b.sent = true
 		return nil
 	}
-	if b.ended || workerStopping(ctx) {
-		return errReleased
+	if b.ended || WorkerStopping(ctx) {
+		return ErrReleased
 	}
 	if err := b.delivery.begin(ctx); err != nil {
 		return err
@@ -342,8 +341,8 @@ func (b *beginning) Answered() {
 // be why.
 func (b *beginning) Receives(ctx context.Context) {
 	at := 0 // of an attempt that has the activity to itself
-	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok {
-		at = p.at
+	if of, ok := ctx.Value(callKey{}).(*callContext); ok {
+		at = of.at
 	}
 	b.delivery.receives(ctx, at)
 }
@@ -393,53 +392,61 @@ func (b *beginning) withdraw() bool {
 // deliveryKey marks attempts inside Drive, whose delivery is that of the Drive.
 type deliveryKey struct{}
 
-func hosted(ctx context.Context, d *delivery) context.Context {
+// WithDelivery makes attempts ones inside a Drive, whose delivery is d.
+func WithDelivery(ctx context.Context, d *Delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
-// hostedSlot is that of a call inside a Drive, with the memory that its last attempt
-// has acquired. It is used by one attempt after the other.
-type hostedSlot struct {
-	at       int
-	progress *progress
-	done     func() // gives the memory back, nil where there is none
+// callContext is what the attempts of one call inside a Drive share. They are made one after the other.
+type callContext struct {
+	at     int                // the position of the call
+	onTurn func(waiting bool) // shows whether an attempt waits for its turn
+	done   func()             // releases the memory of the last attempt, nil where it has none
 }
 
-type slotKey struct{}
+type callKey struct{}
+
+// WithCall is the context of the attempts of call number at of a Drive. onTurn is called when one of them begins, and ends, to
+// wait for its turn. release releases the memory of the last attempt.
+func WithCall(ctx context.Context, at int, onTurn func(waiting bool)) (within context.Context, release func()) {
+	within = context.WithValue(ctx, callKey{}, &callContext{at: at, onTurn: onTurn})
+	return within, func() { releaseMemory(within) }
+}
 
 // awaitsTurn shows in the heartbeats of a Drive whether an attempt waits for its turn. Others
 // have not begun until they have it.
 func awaitsTurn(ctx context.Context, waits bool) {
-	if p, hosted := ctx.Value(slotKey{}).(*hostedSlot); hosted {
-		p.progress.awaitsTurn(p.at, waits)
+	if of, hosted := ctx.Value(callKey{}).(*callContext); hosted {
+		of.onTurn(waits)
 	}
 }
 
-// keepMemory keeps the memory of an attempt until the call has done with its outcome.
-func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {
-	p.done = done
+// holdMemory holds the memory of an attempt until the call has done with its outcome.
+func (c *callContext) holdMemory(ctx context.Context, done func()) {
+	c.done = done
 	if b := beginningIn(ctx); b != nil {
-		b.delivery.received(p.at)
+		b.delivery.received(c.at)
 	}
 }
 
-// releaseSlot releases the memory of the attempt before: an attempt that waits for memory
+// releaseMemory releases the memory of the call's attempt before: an attempt that waits for memory
 // must have none.
-func releaseSlot(ctx context.Context) {
-	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok && p.done != nil {
-		p.done()
-		p.done = nil
+func releaseMemory(ctx context.Context) {
+	if of, ok := ctx.Value(callKey{}).(*callContext); ok && of.done != nil {
+		of.done()
+		of.done = nil
 	}
 }
 
-func isHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
+// IsHosted reports whether ctx is that of a Drive, whose heartbeats are those of all its calls.
+func IsHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
 
 // newBeginning is that of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
-	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
+	if d, ok := ctx.Value(deliveryKey{}).(*Delivery); ok {
 		return &beginning{delivery: d, hosted: true}
 	}
-	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
+	return &beginning{delivery: NewDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
 }
 
 // stopChannel is closed when the worker accepts no more work.
@@ -450,9 +457,9 @@ func stopChannel(ctx context.Context) <-chan struct{} {
 	return activity.GetWorkerStopChannel(ctx)
 }
 
-// workerStopping reports whether the worker accepts no more work: what begins now
+// WorkerStopping reports whether the worker accepts no more work: what begins now
 // might not end.
-func workerStopping(ctx context.Context) bool {
+func WorkerStopping(ctx context.Context) bool {
 	select {
 	case <-stopChannel(ctx):
 		return true

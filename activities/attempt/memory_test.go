@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"io"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -40,7 +41,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	})
 	t.Cleanup(answer)
 
-	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 4 << 20}})
+	c := activities.NewCatalogue(activities.Resources{Payloads: attempt.Payloads{AnswersBytes: 4 << 20}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
 	get := func(path string, seconds float64) (interpreter.ToolResult, error) {
@@ -93,25 +94,11 @@ func TestValuesLargerThanTheMemoryAreRefused(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "["+strings.Repeat(`{"a":1},`, 100_000)+"1]")
 	})
-	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 8 << 20}})
+	c := activities.NewCatalogue(activities.Resources{Payloads: attempt.Payloads{AnswersBytes: 8 << 20}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
 	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": url})(t))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
 	require.Contains(t, object.Message, "and this worker has 8388608 (REPRISE_MAX_ANSWERS_BYTES)")
-}
-
-// TestAnswersBytesFromEnv.
-func TestAnswersBytesFromEnv(t *testing.T) {
-	t.Parallel()
-
-	for text, want := range map[string]int64{"": 256 << 20, "134217728": 128 << 20, "1000": 0, "much": 0} {
-		n, err := activities.AnswersBytesFromEnv(func(name string) (string, bool) {
-			require.Equal(t, "REPRISE_MAX_ANSWERS_BYTES", name)
-			return text, true
-		})
-		require.Equal(t, want, n, text)
-		require.Equal(t, want == 0, err != nil, text)
-	}
 }

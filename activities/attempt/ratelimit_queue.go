@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"cmp"
@@ -90,9 +90,9 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 			l.dismiss(w)
 			l.release(w.ctx)
 		case <-heartbeat:
-			b.delivery.beat(w.ctx)
+			b.delivery.Beat(w.ctx)
 		case <-stopChannel(w.ctx):
-			return time.Time{}, errReleased
+			return time.Time{}, ErrReleased
 		case <-w.ctx.Done():
 			return time.Time{}, w.ctx.Err()
 		}
@@ -183,7 +183,7 @@ func (l *turnQueue) sleep(least, next time.Time) {
 func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
+	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || WorkerStopping(w.ctx) })
 	if len(l.waiters) == 0 {
 		l.serving = false
 		return nil, request, l.pause

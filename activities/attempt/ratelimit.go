@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -45,11 +45,11 @@ type pacer struct {
 	queues map[string]*turnQueue
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
 	// slots are those of the worker in which attempts wait, with how many.
-	slots map[*delivery]int
+	slots map[*Delivery]int
 }
 
 func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
-	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, slots: map[*delivery]int{}}
+	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, slots: map[*Delivery]int{}}
 }
 
 // turnQueue is the queue of one key.
@@ -130,7 +130,7 @@ func (p *pacer) occupy(b *beginning) (undo func()) {
 // crowded reports whether attempts that wait have more than half of the worker's
 // slots.
 func (p *pacer) crowded(ctx context.Context) bool {
-	most := hostOf(ctx).Slots
+	most := WorkerOf(ctx).Slots
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return most > 0 && 2*len(p.slots) > most
@@ -191,7 +191,7 @@ func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (ag
 
 // sleepUntil returns early, with an error, where the attempt is not to begin.
 func sleepUntil(ctx context.Context, until time.Time) error {
-	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), errReleased)
+	return sleep.Unless(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
 }
 
 // lead is how long before its turn an attempt gets ready.
@@ -216,7 +216,7 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 // as its policy says.
 func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
 	most := p.limits.maxPause(limit)
-	if turns := hostOf(ctx).Turns; turns != nil {
+	if turns := WorkerOf(ctx).Turns; turns != nil {
 		turns.Pause(limit, min(wait, most))
 		return
 	}

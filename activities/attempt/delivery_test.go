@@ -1,4 +1,4 @@
-package activities_test
+package attempt_test
 
 import (
 	"context"
@@ -20,12 +20,13 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/ratelimit"
 )
@@ -66,11 +67,11 @@ func TestWhichDeliveriesCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var last activities.DeliveryState
+			var last attempt.DeliveryState
 
 			deliveries := strings.Fields(test.deliveries)
 			for i, how := range deliveries {
-				w, spent := activities.Deliver(last, i+1, test.tells)
+				w, spent := attempt.Deliver(last, i+1, test.tells)
 				require.False(t, spent && !strings.Contains("silent", how), "delivery %d", i+1)
 
 				switch how {
@@ -91,8 +92,8 @@ func TestWhichDeliveriesCount(t *testing.T) {
 				last = w
 			}
 
-			w, spent := activities.Deliver(last, len(deliveries)+1, test.tells)
-			require.Equal(t, activities.DeliveryState{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut, Received: w.Received}, w)
+			w, spent := attempt.Deliver(last, len(deliveries)+1, test.tells)
+			require.Equal(t, attempt.DeliveryState{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut, Received: w.Received}, w)
 			require.Len(t, w.Received, strings.Count(test.deliveries, "taking")-strings.Count(test.deliveries, "taking-back"))
 			require.Equal(t, test.spent, spent)
 		})
@@ -106,7 +107,7 @@ type stoppingWorker struct {
 	env  *testsuite.TestActivityEnvironment
 	stop chan struct{}
 	mu   sync.Mutex
-	last activities.DeliveryState
+	last attempt.DeliveryState
 }
 
 func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duration) *stoppingWorker {
@@ -115,9 +116,9 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 	s := &stoppingWorker{t: t, env: (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment(), stop: make(chan struct{})}
 	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerStopChannel(s.stop)
-	s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: grace})))
+	s.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: attempt.WithWorker(t.Context(), attempt.Worker{StopGrace: grace})})
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var spoken struct{ Delivery activities.DeliveryState }
+		var spoken struct{ Delivery attempt.DeliveryState }
 
 		if details.Get(&spoken) == nil {
 			s.mu.Lock()
@@ -127,7 +128,7 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 		}
 	})
 
-	for _, a := range c.Activities() {
+	for _, a := range c.Attempts.Activities() {
 		s.env.RegisterActivityWithOptions(a.Run, activity.RegisterOptions{Name: a.Name})
 	}
 	return s
@@ -147,7 +148,7 @@ func (s *stoppingWorker) run(name string, in interpreter.ToolInput) (any, error)
 	return result.Data.Data, nil
 }
 
-func (s *stoppingWorker) requireHandedBack(err error, says string, word activities.DeliveryState) {
+func (s *stoppingWorker) requireHandedBack(err error, says string, word attempt.DeliveryState) {
 	s.t.Helper()
 
 	var application *temporal.ApplicationError
@@ -200,7 +201,7 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
 		Result: tooltest.Value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
 	}, "file"))
-	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})
 	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl"))
 }
 
@@ -216,7 +217,7 @@ func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
 	close(s.stop)
 
 	_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
-	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})
 	require.False(t, called)
 }
 
@@ -248,7 +249,7 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 		return untilDone(ctx, in)
 	}), time.Millisecond)
 	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
-	cut.requireHandedBack(err, "stopped during the attempt", activities.DeliveryState{Delivery: 1, Cut: 1})
+	cut.requireHandedBack(err, "stopped during the attempt", attempt.DeliveryState{Delivery: 1, Cut: 1})
 }
 
 // awayServer is a client of a server that accepts a heartbeat once it has failed some.
@@ -258,7 +259,7 @@ type awayServer struct {
 	err   error
 	fails int
 	tries int
-	last  activities.DeliveryState // of the heartbeat that it has accepted
+	last  attempt.DeliveryState // of the heartbeat that it has accepted
 }
 
 func (s *awayServer) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
@@ -266,7 +267,7 @@ func (s *awayServer) RecordActivityHeartbeat(_ context.Context, _ []byte, detail
 		return s.err
 	}
 
-	var accepted struct{ Delivery activities.DeliveryState }
+	var accepted struct{ Delivery attempt.DeliveryState }
 
 	text, err := json.Marshal(details[0])
 	if err == nil {
@@ -285,11 +286,11 @@ func TestWhatAStoppingWorkerReturnsArrives(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		tries int
-		last  activities.DeliveryState
+		last  attempt.DeliveryState
 	}{
-		"away":     {serviceerror.NewUnavailable("away"), 4, activities.DeliveryState{Delivery: 1, Cut: 1}},
-		"too late": {context.DeadlineExceeded, 4, activities.DeliveryState{Delivery: 1, Cut: 1}},
-		"refused":  {serviceerror.NewInvalidArgument("too large"), 1, activities.DeliveryState{}},
+		"away":     {serviceerror.NewUnavailable("away"), 4, attempt.DeliveryState{Delivery: 1, Cut: 1}},
+		"too late": {context.DeadlineExceeded, 4, attempt.DeliveryState{Delivery: 1, Cut: 1}},
+		"refused":  {serviceerror.NewInvalidArgument("too large"), 1, attempt.DeliveryState{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,7 +303,7 @@ func TestWhatAStoppingWorkerReturnsArrives(t *testing.T) {
 				close(s.stop)
 				return untilDone(ctx, in)
 			}), 0)
-			s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: time.Millisecond, Client: server})))
+			s.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: attempt.WithWorker(t.Context(), attempt.Worker{StopGrace: time.Millisecond, Client: server})})
 			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
 			require.ErrorContains(t, err, "stopped during the attempt")
 			require.Equal(t, test.tries, server.tries)
@@ -317,19 +318,19 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		word        activities.DeliveryState
+		word        attempt.DeliveryState
 		lost        int // before this attempt
 		says, class string
 	}{
-		"lost": {activities.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "dispatched 4 times, and its worker was lost each time", "retryable"},
-		"cut":  {activities.DeliveryState{Delivery: 21, Cut: 21}, 0, "interrupted 21 times by a stopping worker", "retryable"},
+		"lost": {attempt.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "dispatched 4 times, and its worker was lost each time", "retryable"},
+		"cut":  {attempt.DeliveryState{Delivery: 21, Cut: 21}, 0, "interrupted 21 times by a stopping worker", "retryable"},
 		"it takes too much in": {
-			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last one while it read the response", "final",
+			attempt.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last one while it read the response", "final",
 		},
 		"in a batch, and alone": {
-			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last one while it read the response", "final",
+			attempt.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last one while it read the response", "final",
 		},
-		"lost again": {activities.DeliveryState{Delivery: 1, Begun: true}, 1, "was repeated, and lost another worker", "final"},
+		"lost again": {attempt.DeliveryState{Delivery: 1, Begun: true}, 1, "was repeated, and lost another worker", "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -351,56 +352,6 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 			require.False(t, called)
 		})
 	}
-}
-
-// TestALostBatchGivesWhatItHas: the calls that ended are not made again by the
-// attempts that follow.
-func TestALostBatchGivesWhatItHas(t *testing.T) {
-	t.Parallel()
-
-	p := &player{answer: pager(1, 0)}
-	stage := newStage(t, p, activities.Resources{})
-	stage.env.SetHeartbeatDetails(map[string]any{
-		"calls":    []any{map[string]any{"result": interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("kept")}}, map[string]any{}},
-		"delivery": activities.DeliveryState{Delivery: 7, Acted: 3, Begun: true},
-	})
-	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
-
-	output := doneUntilLost(t, err)
-	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
-	require.Equal(t, call.Driven{}, output.Calls[1])
-	require.Empty(t, p.asked)
-}
-
-// doneUntilLost is what an activity had done whose workers were lost too often.
-func doneUntilLost(t *testing.T, err error) (output call.DriveOutput) {
-	t.Helper()
-
-	var application *temporal.ApplicationError
-
-	require.ErrorAs(t, err, &application)
-	require.True(t, application.NonRetryable())
-	require.NoError(t, application.Details(&output))
-	return output
-}
-
-// TestABatchWhoseWorkerTookInAnAnswer is given back at once: whoever ends the
-// workers does so alone then, and the worker counts against it.
-func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
-	t.Parallel()
-
-	p := &player{answer: pager(1, 0)}
-	stage := newStage(t, p, activities.Resources{})
-	stage.env.SetHeartbeatDetails(map[string]any{
-		"calls":    []any{map[string]any{}, map[string]any{}},
-		"delivery": activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{1}},
-	})
-	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
-
-	output := doneUntilLost(t, err)
-	require.Equal(t, call.Driven{}, output.Calls[0])
-	require.Equal(t, 1, output.Calls[1].State.Lost)
-	require.Empty(t, p.asked)
 }
 
 // TestLargeAnswersAreTold: should the worker be lost then, the next one knows.
@@ -438,62 +389,15 @@ func TestLargeAnswersAreTold(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsOfABatchTellOfProgress: lost workers only count where nothing
-// was done in between.
-func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
-	t.Parallel()
-
-	for name, further := range map[string]bool{"further": true, "no further": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			stop := make(chan struct{})
-			done := 0
-			p := &player{answer: func(ctx context.Context, in interpreter.ToolInput) (any, error) {
-				if done++; further && done == 1 {
-					return pager(1, 0)(ctx, in)
-				}
-
-				close(stop)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}}
-			stage := newStage(t, p, activities.Resources{})
-			stage.env.SetWorkerStopChannel(stop)
-
-			var last struct{ Delivery activities.DeliveryState }
-
-			stage.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-				require.NoError(t, details.Get(&last))
-			})
-			stage.env.SetHeartbeatDetails(map[string]any{
-				"calls": []any{map[string]any{}, map[string]any{}}, "delivery": activities.DeliveryState{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
-			})
-
-			in := driveInput("", "", "a", "b")
-			in.Width = 1
-			_, err := stage.tryDrive(in)
-			require.ErrorContains(t, err, "the worker stopped")
-
-			want := activities.DeliveryState{Delivery: 1, Acted: 3, Cut: 5}
-			if further {
-				want = activities.DeliveryState{Delivery: 1}
-			}
-
-			require.Equal(t, want, last.Delivery)
-		})
-	}
-}
-
 // TestWordsInHeartbeatsHaveTheirShape: another build reads them.
 func TestWordsInHeartbeatsHaveTheirShape(t *testing.T) {
 	t.Parallel()
 
-	text, err := json.Marshal(activities.DeliveryState{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
+	text, err := json.Marshal(attempt.DeliveryState{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"delivery":3,"acted":2,"cut":1,"begun":true}`, string(text))
 
-	text, err = json.Marshal(activities.DeliveryState{Delivery: 3, Receiving: []int{0}, Received: []int{4}})
+	text, err = json.Marshal(attempt.DeliveryState{Delivery: 3, Receiving: []int{0}, Received: []int{4}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"delivery":3,"receiving":[0],"received":[4]}`, string(text))
 }
@@ -516,11 +420,11 @@ func TestTurnsByTheClockOfTheWorker(t *testing.T) {
 		"the answer came after the turn":    {-20 * ms, 900 * ms, 500 * ms},
 		"it is ahead by more than it knows": {10 * ms, 60 * ms, 510 * ms},
 	} {
-		require.Equal(t, at.Add(test.turn), activities.FirstTurn(lease, at.Add(test.asked), at.Add(test.answered)), name)
+		require.Equal(t, at.Add(test.turn), attempt.FirstTurn(lease, at.Add(test.asked), at.Add(test.answered)), name)
 	}
 
 	old := ratelimit.Lease{DelaySeconds: 0.5} // of a limiter that does not tell
-	require.Equal(t, at.Add(530*ms), activities.FirstTurn(old, at, at.Add(30*ms)))
+	require.Equal(t, at.Add(530*ms), attempt.FirstTurn(old, at, at.Add(30*ms)))
 }
 
 // TestARequestWithoutAConnectionHasNotBegun: a worker that stops meanwhile hands
@@ -539,5 +443,5 @@ func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
 	_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
 		TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of("http://127.0.0.1:1/")},
 	}, "http"))
-	s.requireHandedBack(err, "before the attempt started", activities.DeliveryState{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})
 }

@@ -1,4 +1,6 @@
-package activities
+// Package attempt makes the attempts of tools in activities: within their time, under rate limits, with heartbeats, with
+// secrets masked, and again where their worker stops. It knows neither which tools there are nor how a call continues.
+package attempt
 
 import (
 	"context"
@@ -22,8 +24,8 @@ import (
 // StopGrace is how long a tool may take to stop once its attempt is over.
 const StopGrace = 2 * time.Second
 
-// attempt is Tool.Run or Writer.Write.
-type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
+// Func is Tool.Run or Writer.Write, and the signature of an activity that makes attempts.
+type Func = func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
 
 // wrap turns one method of a tool into an activity: it bounds the time, sends
 // heartbeats, survives panics, and turns errors into non-retryable
@@ -31,21 +33,21 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // ErrorObject. Temporal delivers again only an attempt that its worker returns, or
 // that lost its connection to the server; how often is counted here. A tool that
 // waits before it acts begins by itself. The size of the result is reported too.
-func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
-	pacer, res := c.pacer, c.res
+func (r *Runner) wrap(run Func, beginsItself bool) measuredFunc {
+	res := r.Resources
 	if !beginsItself {
 		run = afterBegin(run)
 	}
-	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
 		limit := timeLimit(in)
 		ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		by := holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
-		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
+		b.gate = func(ctx context.Context) (interpreter.Control, error) { return r.gate.pass(ctx, by) }
 		ctx = tool.WithAttempt(ctx, b)
-		err := c.hasConnections(in.Sinks)
+		err := r.CheckConnections(in.Sinks)
 		if err == nil {
-			err = mayBegin(ctx, b, pacer, res.Payloads, in)
+			err = mayBegin(ctx, b, r.pacer, res.Payloads, in)
 		}
 		if err != nil {
 			return noResult(ctx, ctx, err, b, in, limit, secrets)
@@ -55,8 +57,8 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		defer end(nil)
 		bounded, cancel := context.WithTimeoutCause(ended, limit, tool.ErrTimeout)
 		defer cancel()
-		releaseSlot(ctx)
-		bounded, handedOver := c.memory.WithLoan(bounded)
+		releaseMemory(ctx)
+		bounded, handedOver := r.memory.WithLoan(bounded)
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
@@ -64,32 +66,21 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 			return o.result, o.size, nil
 		}
 		err = o.err
-		pauseOthers(ctx, pacer, in, err)
+		pauseOthers(ctx, r.pacer, in, err)
 		return noResult(ctx, bounded, err, b, in, limit, secrets)
 	}
-}
-
-// hasConnections refuses a call whose sinks name a connection that this worker does not have, before it requests anything:
-// the sink at its end would find that once all pages were read.
-func (c *Catalogue) hasConnections(sinks []interpreter.SinkConnection) error {
-	for _, sink := range sinks {
-		if _, ok := c.res.Connections.Connection(sink.Auth); !ok && tool.IsConnectionName(sink.Auth) {
-			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
-		}
-	}
-	return nil
 }
 
 // noResult is the end of an attempt that gave no result: it was put off, which is a result of
 // its activity, or activityError says why.
 func noResult(
 	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
-) (interpreter.ToolResult, resultSize, error) {
+) (interpreter.ToolResult, int, error) {
 	if off := (*putOffError)(nil); errors.As(err, &off) {
 		result := interpreter.ToolResult{PutOff: &off.until}
-		return result, resultSize{data: len("null"), all: interpreter.EncodedSize(result)}, nil
+		return result, interpreter.EncodedSize(result), nil
 	}
-	return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+	return interpreter.ToolResult{}, 0, activityError(ctx, bounded, err, b, in, limit, secrets)
 }
 
 // putOffError ends an attempt that is not to be made yet.
@@ -104,10 +95,10 @@ func (e *putOffError) Error() string { return e.text }
 // the attempt's turn. The error says why it is not to be made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
-	case !b.hosted && b.delivery.state.spent(in.Lost):
+	case !b.hosted && b.delivery.State.Spent(in.Lost):
 		return errSpent
-	case workerStopping(ctx):
-		return errReleased
+	case WorkerStopping(ctx):
+		return ErrReleased
 	}
 	control, err := b.gate(ctx)
 	if err != nil {
@@ -120,9 +111,9 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	if limit == nil {
 		return nil
 	}
-	if turns := hostOf(ctx).Turns; turns != nil {
+	if turns := WorkerOf(ctx).Turns; turns != nil {
 		if turn := turns.Turn(*limit, in); turn != nil {
-			return away(*turn, limit.Key, turn.At.Sub(newClock(ctx).now()))
+			return away(*turn, limit.Key, turn.At.Sub(NewClock(ctx).Now()))
 		}
 		return nil
 	}
@@ -141,11 +132,11 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // which is when the activity's context ends. A call inside a Drive says itself
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	slot, hosted := ctx.Value(slotKey{}).(*hostedSlot)
+	of, hosted := ctx.Value(callKey{}).(*callContext)
 	switch {
 	case hosted:
-		slot.keepMemory(ctx, done)
-	case !activity.IsActivity(ctx) || isHosted(ctx):
+		of.holdMemory(ctx, done)
+	case !activity.IsActivity(ctx) || IsHosted(ctx):
 		done()
 	default:
 		context.AfterFunc(ctx, done)
@@ -153,12 +144,12 @@ func atHandover(ctx context.Context, done func()) {
 }
 
 // measured is an attempt whose result is looked at under the attempt's own time.
-func measured(run attempt, most int) measuredFunc {
-	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
+func measured(run Func, most int) measuredFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
 		defer memory.Done(ctx)
 		result, err := run(ctx, in)
 		if err != nil {
-			return interpreter.ToolResult{}, resultSize{}, err
+			return interpreter.ToolResult{}, 0, err
 		}
 		result = tool.SecretsOf(ctx).Masked(result)
 		size, err := checkSize(result, in, most)
@@ -167,7 +158,7 @@ func measured(run attempt, most int) measuredFunc {
 }
 
 // afterBegin is a tool that acts from the start.
-func afterBegin(run attempt) attempt {
+func afterBegin(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		if err := tool.Begin(ctx); err != nil {
 			return interpreter.ToolResult{}, err
@@ -176,11 +167,11 @@ func afterBegin(run attempt) attempt {
 	}
 }
 
-// measuredFunc is an ActivityFunc that returns the size of its result.
-type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, resultSize, error)
+// measuredFunc is a Func that returns the size of its result.
+type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, int, error)
 
 // plain is the function as Temporal calls it.
-func (f measuredFunc) plain() ActivityFunc {
+func (f measuredFunc) plain() Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, _, err := f(ctx, in)
 		return result, err
@@ -205,7 +196,7 @@ func timeLimit(in interpreter.ToolInput) time.Duration {
 
 type outcome struct {
 	result interpreter.ToolResult
-	size   resultSize
+	size   int
 	err    error
 }
 
@@ -227,14 +218,14 @@ func supervise(
 		case o := <-done:
 			return o
 		case <-ticks:
-			b.delivery.beat(ctx)
+			b.delivery.Beat(ctx)
 		case <-stopping:
-			stopping, graceOver = nil, time.After(hostOf(ctx).StopGrace)
+			stopping, graceOver = nil, time.After(WorkerOf(ctx).StopGrace)
 			if b.withdraw() {
-				end(errReleased)
+				end(ErrReleased)
 			}
 		case <-graceOver:
-			end(errCut)
+			end(ErrCut)
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
@@ -268,7 +259,7 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 // heartbeats are the ticks at which an attempt shows that it is alive; none in an attempt
 // that an activity hosts, which does so itself.
 func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
-	if !activity.IsActivity(ctx) || isHosted(ctx) {
+	if !activity.IsActivity(ctx) || IsHosted(ctx) {
 		return nil, func() {}
 	}
 	return heartbeat.Ticker(ctx)
@@ -277,14 +268,14 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 // checkSize refuses a result of more than most bytes of JSON, which Temporal or
 // the payload store would not take. Temporal refuses in a way that repeats the
 // attempt.
-func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) (resultSize, error) {
+func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) (int, error) {
 	size, err := sizeOfResult(result)
 	if err != nil {
 		return size, tool.Errorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
-	if size.all > most {
+	if size > most {
 		return size, tool.TooLargef("step %q: the result of one attempt has %d bytes of JSON, the limit is %d; request less at a time",
-			in.Step, size.all, most)
+			in.Step, size, most)
 	}
 	return size, nil
 }
@@ -300,26 +291,26 @@ func activityError(
 ) error {
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
-		object := b.delivery.state.lost(in.Lost)
+		object := b.delivery.State.Lost(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
-		return applicationError(object)
+		return ApplicationError(object)
 	case cause != nil && b.hosted:
 		return cause
 	case cause != nil:
-		b.delivery.returned(ctx, errors.Is(cause, errCut))
-		return deliverAgain(cause)
-	case cancelled(ctx):
+		b.delivery.Returned(ctx, errors.Is(cause, ErrCut))
+		return DeliverAgain(cause)
+	case Cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
 	case ctx.Err() != nil && (tool.IsContextError(err) || !b.hasBegun()):
-		return deliverAgain(errLostTouch)
+		return DeliverAgain(ErrDisconnected)
 	}
 	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
 		err = ofRequest(err, timeoutError(err, in, limit))
 	}
 	if turn := b.turnSeconds(); turn > 0 {
-		return applicationError(errorObject(err, in, secrets), turn)
+		return ApplicationError(errorObject(err, in, secrets), turn)
 	}
-	return applicationError(errorObject(err, in, secrets))
+	return ApplicationError(errorObject(err, in, secrets))
 }
 
 // ofRequest is an error with the request that another one names.
@@ -343,29 +334,29 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 	return e
 }
 
-// stopCause is errReleased or errCut where the attempt ended because its
+// stopCause is ErrReleased or ErrCut where the attempt ended because its
 // worker stops, else nil.
 func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
-	case errors.Is(err, errReleased), workerStopping(ctx) && !b.hasBegun():
-		return errReleased
-	case errors.Is(cause, errCut) && tool.IsContextError(err), workerStopped(ctx):
-		return errCut
+	case errors.Is(err, ErrReleased), WorkerStopping(ctx) && !b.hasBegun():
+		return ErrReleased
+	case errors.Is(cause, ErrCut) && tool.IsContextError(err), WorkerStopped(ctx):
+		return ErrCut
 	}
 	return nil
 }
 
-// errLostTouch is the end of an attempt that the server may have given to
+// ErrDisconnected is the end of an attempt that the server may have given to
 // another worker.
-var errLostTouch = errors.New("the worker lost its connection to the server during the attempt")
+var ErrDisconnected = errors.New("the worker lost its connection to the server during the attempt")
 
-// deliverAgain is the failure of a delivery that Temporal makes again. It is
+// DeliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
-func deliverAgain(cause error) error { return deliverAgainAfter(0, undelivered(cause)) }
+func DeliverAgain(cause error) error { return DeliverAgainAfter(0, undelivered(cause)) }
 
-// deliverWhenBack is deliverAgain of a delivery whose destination has been away for so long.
-func deliverWhenBack(away time.Duration, cause error) error {
-	return deliverAgainAfter(nextDelivery(away), undelivered(cause))
+// DeliverWhenBack is DeliverAgain of a delivery whose destination has been away for so long.
+func DeliverWhenBack(away time.Duration, cause error) error {
+	return DeliverAgainAfter(NextDelivery(away), undelivered(cause))
 }
 
 // undelivered is the error of an activity that has to run again, which is no failure of an attempt.
@@ -373,34 +364,34 @@ func undelivered(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }
 
-// nextDelivery is how long after a delivery the next one comes. The longer a destination is away, the
+// NextDelivery is how long after a delivery the next one comes. The longer a destination is away, the
 // later it comes, so that recallPatience is over before the 1000 deliveries are that an activity gets.
-func nextDelivery(away time.Duration) time.Duration {
+func NextDelivery(away time.Duration) time.Duration {
 	return min(max(away/60, time.Second), 15*time.Second)
 }
 
-// deliverAgainAfter is deliverAgain after a delay; 0 is that of the activity.
-func deliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) error {
+// DeliverAgainAfter is DeliverAgain after a delay; 0 is that of the activity.
+func DeliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,
 	})
 }
 
-// cancelled distinguishes a context whose run was cancelled from one that ended with
+// Cancelled distinguishes a context whose run was cancelled from one that ended with
 // its worker, or because the server was out of reach.
-func cancelled(ctx context.Context) bool {
+func Cancelled(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)
 }
 
-// workerStopped reports whether a context ended with its worker.
-func workerStopped(ctx context.Context) bool {
-	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && workerStopping(ctx)
+// WorkerStopped reports whether a context ended with its worker.
+func WorkerStopped(ctx context.Context) bool {
+	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && WorkerStopping(ctx)
 }
 
-// applicationError is the failure of an attempt, which Temporal does not make
+// ApplicationError is the failure of an attempt, which Temporal does not make
 // again.
-func applicationError(object *interpreter.ErrorObject, further ...any) error {
+func ApplicationError(object *interpreter.ErrorObject, further ...any) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true,
 		Details:      append([]any{*object}, further...),

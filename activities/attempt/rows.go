@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // counting adds to the result of an attempt what it did to data, where its tool does not say it.
-func counting(run attempt) attempt {
+func counting(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, err := run(ctx, in)
 		if err == nil && result.Meta.Rows == nil && result.Noted == nil && !result.Unnotable && result.PutOff == nil {

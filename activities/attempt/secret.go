@@ -1,4 +1,4 @@
-package activities
+package attempt
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ const (
 // secretly is an attempt that opens the secret results it uses before it begins,
 // and seals its own before anybody else sees it. What is opened is masked from
 // then on.
-func (res Resources) secretly(run attempt) attempt {
+func (res Resources) secretly(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		work := in.Secret
 		if work == nil {

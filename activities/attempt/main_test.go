@@ -1,0 +1,9 @@
+package attempt_test
+
+import (
+	"testing"
+
+	"reprise/internal/test/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }

@@ -1,0 +1,203 @@
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"reprise/activities/memory"
+	"reprise/activities/tool"
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
+	"reprise/interpreter"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+)
+
+// RunnerResources is what a worker provides to the attempts of its tools.
+type Resources struct {
+	// Connections finds the URL behind a connection's name.
+	Connections tool.ConnectionResolver
+	Payloads    Payloads
+	// RateLimits are the operator's, and hold against what playbooks ask for.
+	RateLimits RateLimits
+	Logger     *slog.Logger
+	// Secrets are masked in what leaves an attempt. What it opens is added.
+	Secrets *secrets.Masker
+	// SecretKeys encrypt the results of secret steps; nil refuses them.
+	SecretKeys *seal.Keys
+	// Telemetry records what attempts do; nil is none.
+	Telemetry Telemetry
+	// Around is around what a tool does in an attempt, by the name of its activity; nil is
+	// nothing.
+	Around func(activity string, run Func) Func
+}
+
+// Activity is a function to register under a name with a worker.
+type Activity struct {
+	Name string
+	Run  Func
+}
+
+// Runner makes the attempts of a worker's tools. It is safe for concurrent use once no
+// tool is added any more.
+type Runner struct {
+	Resources Resources
+	// Tools are those whose attempts it makes, by name; tools may be added before the first attempt.
+	Tools map[string]tool.Tool
+
+	pacer *pacer
+	gate  *pauseGate
+	// memory is what attempts share for what they read.
+	memory *memory.Pool
+
+	functions sync.Once // fills byName
+	byName    map[string]measuredFunc
+}
+
+// NewRunner makes the attempts of tools.
+func NewRunner(res Resources, tools map[string]tool.Tool) *Runner {
+	return &Runner{
+		Resources: res, Tools: tools, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
+		memory: memory.NewPool(res.Payloads.AnswersBytes),
+	}
+}
+
+// MemoryAcquired is how many bytes attempts have acquired so far for what they read.
+func (r *Runner) MemoryAcquired() int64 { return r.memory.Acquired() }
+
+// Activities are the functions to register with a worker, sorted by name: Run
+// of every tool under the tool's name and Write of every writer under
+// interpreter.WriteActivity.
+func (r *Runner) Activities() []Activity {
+	wrapped := r.wrapped()
+	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plain()} })
+}
+
+// wrapped are the functions of all activities by name.
+func (r *Runner) wrapped() map[string]measuredFunc {
+	byName := map[string]measuredFunc{}
+	for name, one := range r.Tools {
+		if traits := playbook.TraitsOf(name); traits.InWorkflow && !traits.Awaits { // what is awaited begins with a request
+			continue
+		}
+		_, waits := one.(tool.Beginner)
+		run := r.around(name, one.Run)
+		if _, itself := one.(tool.Shaper); !itself {
+			run = shaping(run)
+		}
+		byName[name] = r.limited(r.watched(r.wrap(run, waits)))
+		if writer, ok := one.(tool.Writer); ok {
+			write := interpreter.WriteActivity(name)
+			byName[write] = r.limited(r.watched(r.wrap(shaping(r.around(write, writer.Write)), waits)))
+		}
+	}
+	return byName
+}
+
+// around is a tool with what is around it.
+func (r *Runner) around(activity string, run Func) Func {
+	if r.Resources.Around != nil {
+		run = r.Resources.Around(activity, run)
+	}
+	return counting(run)
+}
+
+// limited puts the attempts of a function under the operator's rate limits.
+func (r *Runner) limited(run measuredFunc) measuredFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
+		in.RateLimit = r.pacer.limitOf(in)
+		return run(ctx, in)
+	}
+}
+
+// function is the activity function of a name, nil if there is none.
+func (r *Runner) function(name string) measuredFunc {
+	r.functions.Do(func() { r.byName = r.wrapped() })
+	return r.byName[name]
+}
+
+// Try makes one attempt outside of Temporal, as an activity would: under its rate limit,
+// within its time, and without secrets in what it gives. A failure of the tool is an outcome; the
+// error is that of ctx.
+func (r *Runner) Try(ctx context.Context, in interpreter.ToolInput) (interpreter.Outcome, error) {
+	made, err := r.Make(WithDelivery(ctx, NewDelivery(ctx, false)), in)
+	if ctx.Err() != nil {
+		return interpreter.Outcome{}, context.Cause(ctx)
+	}
+	return made.Outcome, err
+}
+
+// Make makes one attempt, in an activity that hosts its call, with the tool's own wrapping, and takes its failure
+// apart again. The error is one that ends the activity.
+func (r *Runner) Make(ctx context.Context, input interpreter.ToolInput) (Attempt, error) {
+	run := r.function(input.Activity())
+	if run == nil {
+		return failedAttempt(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
+		}), nil
+	}
+	result, size, err := run(ctx, input)
+	if err == nil {
+		return Attempt{Outcome: result.Outcome(), Size: size, Noted: result.Noted, Unnotable: result.Unnotable, Turn: result.Turn}, nil
+	}
+	application, object := failureIn(err)
+	if object == nil {
+		return Attempt{}, err
+	}
+	made := failedAttempt(object)
+	made.Turn = interpreter.TurnOf(application)
+	return made, nil
+}
+
+// CallTool has a tool do something that may be done again, such as reading its own records, as an attempt is made: within its
+// time, with its connection, and without its secrets in errors.
+func CallTool[R any](
+	ctx context.Context, r *Runner, in interpreter.ToolInput, do func(context.Context, interpreter.ToolInput) (R, error),
+) (R, error) {
+	var answer atomic.Pointer[R] // a tool that is abandoned may still give it
+	const beginsItself = true    // and never does: whatever is done may be done again
+	ask := r.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		found, err := do(ctx, in)
+		answer.Store(&found)
+		return interpreter.ToolResult{}, err
+	}, beginsItself)
+	_, _, err := ask(ctx, in)
+	if found := answer.Load(); found != nil {
+		return *found, err
+	}
+	var none R
+	return none, err
+}
+
+// CheckConnections refuses a call whose sinks name a connection that this worker does not have, before it requests anything:
+// the sink at its end would find that once all pages were read.
+func (r *Runner) CheckConnections(sinks []interpreter.SinkConnection) error {
+	for _, sink := range sinks {
+		if _, ok := r.Resources.Connections.Connection(sink.Auth); !ok && tool.IsConnectionName(sink.Auth) {
+			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
+		}
+	}
+	return nil
+}
+
+// Attempt is what came of an attempt.
+type Attempt struct {
+	Outcome interpreter.Outcome
+	Size    int // bytes of JSON
+	// Noted and Unnotable are those of [interpreter.ToolResult].
+	Noted     []byte
+	Unnotable bool
+	Turn      float64 // seconds that it waited for its turn
+}
+
+// failedAttempt is an attempt that failed.
+func failedAttempt(object *interpreter.ErrorObject) Attempt {
+	outcome := interpreter.Outcome{Err: object}
+	return Attempt{Outcome: outcome, Size: interpreter.EncodedSize(outcome)}
+}
