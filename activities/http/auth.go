@@ -36,6 +36,8 @@ type credentials struct {
 	cookie  string          // the value of that of place
 	session *sessionLogin   // that the tokens are of, nil for another kind
 	secrets *secrets.Masker // that tokens belong to
+
+	aws *awsKeys // that sign each request, nil for none
 }
 
 // login reads the connection a step names.
@@ -65,7 +67,14 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		name: name, raw: raw, base: parsed.Host, header: pairs(parsed.Headers), query: pairs(parsed.Query),
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
-	login.transport, login.jar = t.kept.of(name, raw, parsed, t.transport)
+	kept := t.kept.of(name, raw, parsed, t.transport)
+	login.jar = kept.jar
+	if kept.transport != nil {
+		login.transport = kept.transport
+	}
+	if parsed.AWS != nil {
+		login.aws = &awsKeys{parsed.AWS, &kept.clock}
+	}
 	if login.tokens = t.tokens.source(raw, parsed, login.transport, login.jar); login.tokens == nil {
 		return login, nil
 	}
@@ -99,13 +108,14 @@ type keptConnection struct {
 	raw       string
 	transport *http.Transport // nil without certificates
 	jar       http.CookieJar  // nil where cookies are not kept
+	clock     remoteClock     // of who checks signatures
 }
 
-// of gives the transport of a connection with certificates of its own, and its cookies. A transport that is not ours, such as
-// that of a test, knows no certificates.
-func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) (http.RoundTripper, http.CookieJar) {
-	if parsed.TLS == nil && !parsed.KeepCookies {
-		return nil, nil
+// of gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
+// as that of a test, knows no certificates.
+func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) *keptConnection {
+	if parsed.TLS == nil && !parsed.KeepCookies && parsed.AWS == nil {
+		return &keptConnection{}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,10 +134,7 @@ func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual h
 		}
 		k.byName[name] = kept
 	}
-	if kept.transport == nil {
-		return nil, kept.jar
-	}
-	return kept.transport, kept.jar
+	return kept
 }
 
 // close drops idle connections.

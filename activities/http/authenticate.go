@@ -8,7 +8,7 @@ import (
 	"reprise/activities/tool"
 )
 
-// lastTransport adds what a connection has in the query of its requests, and its cookie. It is the last before the network, so
+// lastTransport adds what a connection has in the query of its requests, its cookie and its signature. It is the last before the network, so
 // that nobody sees the address with its key: neither a recording, nor an error, nor a redirect.
 type lastTransport struct {
 	base http.RoundTripper
@@ -23,6 +23,11 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	keyed := request.Clone(request.Context())
 	keyed.URL = t.out.login.withQuery(request.URL)
 	t.out.login.setCookie(keyed)
+	if keys := t.out.login.aws; keys != nil {
+		if err := keys.sign(keyed); err != nil {
+			return nil, tool.ConfigErrorf("connection %q: %w", t.out.login.name, err)
+		}
+	}
 	response, err := t.base.RoundTrip(keyed)
 	if response != nil {
 		response.Request = request
@@ -31,7 +36,7 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 }
 
 // isSentLast reports whether the connection has something that lastTransport adds.
-func (l *credentials) isSentLast() bool { return len(l.query) > 0 || l.cookie != "" }
+func (l *credentials) isSentLast() bool { return len(l.query) > 0 || l.cookie != "" || l.aws != nil }
 
 // setCookie adds the cookie that a session has its token in, in the place of one of the same name.
 func (l *credentials) setCookie(request *http.Request) {
@@ -77,10 +82,13 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, nil
 	}
 	t.done = true
-	t.given.hear(response)
+	otherClock := t.given.hear(response)
 	var fresh *credentials
 	if err == nil {
 		fresh, err = t.tool.renewed(request.Context(), t.given)
+	}
+	if err == nil && fresh == nil && otherClock && t.given.aws != nil {
+		fresh = t.given // which signs by that clock
 	}
 	if err == nil && fresh == nil {
 		return t.lastAnswer(response, nil)
@@ -99,14 +107,16 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return t.lastAnswer(t.base.RoundTrip(t.current(again)))
 }
 
-// hear has a service account know the clock of who has refused its token.
-func (l *credentials) hear(refusal *http.Response) {
+// hear has what signs know the clock of who has refused that. It reports whether that clock is another one than was known.
+func (l *credentials) hear(refusal *http.Response) bool {
+	if l.aws != nil {
+		return l.aws.clock.hear(refusal)
+	}
 	if l.tokens == nil {
-		return
+		return false
 	}
-	if account, signs := l.tokens.issuer.(*serviceAccount); signs && account.of.TokenURL == nil {
-		account.clock.hear(refusal)
-	}
+	account, signs := l.tokens.issuer.(*serviceAccount)
+	return signs && account.of.TokenURL == nil && account.clock.hear(refusal)
 }
 
 // lastAnswer is an answer after which nothing is sent again. Where it is a refusal that does not look like an error, it is one.
@@ -131,10 +141,13 @@ func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*htt
 
 // refusedBy reports whether an answer says that what the connection sends is refused.
 func (l *credentials) refusedBy(response *http.Response) (bool, error) {
-	if response.StatusCode == http.StatusUnauthorized || l.session == nil {
-		return response.StatusCode == http.StatusUnauthorized, nil
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return true, nil
+	case l.session != nil:
+		return l.session.refusedBy(l.name, response)
 	}
-	return l.session.refusedBy(l.name, response)
+	return l.aws != nil && l.aws.refusedBy(response), nil
 }
 
 // current is a request with what the connection has now in the place of what the attempt was given.

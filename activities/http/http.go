@@ -109,10 +109,10 @@ REFUSED_STREAM), which is an error of kind connection without a type.
 With auth, the connection is https://user:password@host for basic authentication,
 bearer:TOKEN, or header:Name: value. The last two may name their host, as in
 bearer:TOKEN@https://host. A connection can also be a map of what is sent: headers,
-parameters of the query, certificates, or an OAuth 2.0 client, a login or a service
-account, whose tokens the worker fetches; a request that gets a 401 is then sent once
-more with a new token, within the same attempt. Parameters that a connection sends are
-in no url, link or error.
+parameters of the query, certificates, keys that sign requests to AWS, or an OAuth 2.0
+client, a login or a service account, whose tokens the worker fetches; a request that
+gets a 401 is then sent once more with a new token, within the same attempt. Parameters
+that a connection sends are in no url, link or error.
 Credentials of a connection with a host are sent to that host only, and url may then be
 a path. Without a host, they are sent to the host of the call's first request. A page on
 another host, or a step from https to http, is a final error.

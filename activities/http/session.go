@@ -365,8 +365,11 @@ func (l *sessionLogin) refused(name string, response *http.Response) error {
 	}
 }
 
-// peeked is the body of an answer that is still to be read, nil for one that is longer than maxRefusal.
-func peeked(response *http.Response) any {
+// peeked is the body of an answer that is still to be read, as a value; nil for one that is longer than maxRefusal.
+func peeked(response *http.Response) any { return bodyValue(peekedBytes(response)) }
+
+// peekedBytes is the body of an answer that is still to be read; nil for one that is longer than maxRefusal.
+func peekedBytes(response *http.Response) []byte {
 	read, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1)) // its error comes again
 	rest := response.Body
 	response.Body = struct {
@@ -383,7 +386,7 @@ func peeked(response *http.Response) any {
 		return nil
 	}
 	read, _ = io.ReadAll(io.LimitReader(body, maxRefusal))
-	return bodyValue(read)
+	return read
 }
 
 // bodyValue is a body as JSON, else as text; nil where it is empty or neither.

@@ -30,6 +30,8 @@ type Login struct {
 	Session *SessionSettings
 	// JWT is the service account whose tokens are sent, nil for none.
 	JWT *JWT
+	// AWS are the keys that sign each request, nil for none.
+	AWS *AWS
 }
 
 // NameValue is a header or a parameter of a query.

@@ -155,7 +155,7 @@ func TestSession(t *testing.T) {
 	require.Equal(t, "https://login.test", c.Host.String(), "the login's host, where the connection has none")
 }
 
-// TestProblemsOfAServiceAccount are those of its key and its claims.
+// TestProblemsOfAServiceAccount are those of its key and its claims, and of a life above mostLifetime.
 func TestProblemsOfAServiceAccount(t *testing.T) {
 	t.Parallel()
 	const shared = `"issuer": "a", "secret": "canary-5ecret"`
@@ -176,7 +176,7 @@ func TestProblemsOfAServiceAccount(t *testing.T) {
 		`{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "HS256"}}`: "jwt algorithm: has an algorithm that is not one of its key",
 		`{"jwt": {` + shared + `, "claims": {"aud": "x"}}}`:                                            "jwt claims aud: has jwt.claims.aud; write jwt.audience",
 		`{"jwt": {` + shared + `, "claims": {"jti": "x"}}}`:                                            "jwt claims jti: has jwt.claims.jti, which the worker sets",
-		`{"jwt": {` + shared + `, "lifetime": "48h"}}`:                                                 "jwt lifetime: must have at most 24h0m0s as jwt.lifetime",
+		`{"jwt": {` + shared + `, "lifetime": "24h1m"}}`:                                               "jwt lifetime: must have at most 24h0m0s as jwt.lifetime",
 		`{"jwt": {` + shared + `, "token_url": "/token"}}`:                                             "jwt token_url: must have a URL as jwt.token_url",
 		`{"jwt": {` + shared + `, "audiense": "x"}}`:                                                   "jwt audiense: has an unknown key in jwt (did you mean audience?)",
 		`{"jwt": {` + shared + `}, "bearer": "x"}`:                                                     ": has two settings that send the header Authorization; keep one",
@@ -189,6 +189,24 @@ func TestProblemsOfAServiceAccount(t *testing.T) {
 	}
 	_, err = connection.Text(entry(t, `{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "ES256"}}`))
 	require.NoError(t, err)
+}
+
+// TestProblemsOfAWS are those of its keys.
+func TestProblemsOfAWS(t *testing.T) {
+	t.Parallel()
+	for text, problem := range map[string]string{
+		`{"aws": {"region": "r", "access_key_id": "canary-5ecret", "secret_access_key": "canary-5ecret"}}`:                                     "aws service: must have aws.service, as text",
+		`{"aws": {"service": "s3", "region": "r", "access_key_id": "canary-5ecret"}}`:                                                          "aws secret_access_key: must have aws.secret_access_key, as text",
+		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b", "role_arn": "canary-5ecret"}}`:               "aws role_arn: has an unknown key in aws, expected one of service, region, access_key_id, secret_access_key, session_token",
+		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b"}, "basic": {"user": "canary-5ecret"}}`:        ": has two settings that send the header Authorization; keep one",
+		`{"aws": {"service": "s3", "region": "r", "access_key_id": {"from": "file"}, "secret_access_key": {"from": "env", "name": "SECRET"}}}`: "aws access_key_id path: must have aws.access_key_id.path, as text",
+	} {
+		_, err := connection.Text(entry(t, text))
+		var found *connection.Problem
+		require.ErrorAs(t, err, &found, text)
+		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
+		require.NotContains(t, found.Message, "canary", text)
+	}
 }
 
 // TestTexts are those that connections have always been.

@@ -16,7 +16,7 @@ import (
 
 // kinds are what a map may have sent, one or several together; settings are beside them.
 var (
-	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "tls"}
+	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "aws", "tls"}
 	settings = []string{"host", "cookies", "url", "password"}
 )
 
@@ -45,7 +45,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 		}
 		c.Host = c.OAuth2.Host
 	}
-	c.Session, c.JWT = s.session(c), s.jwt()
+	c.Session, c.JWT, c.AWS = s.session(c), s.jwt(), s.aws()
 	s.refuseTwice(c)
 	if d.problem != nil {
 		return nil, d.problem
@@ -119,6 +119,9 @@ func (s section) query() []NameValue {
 func (s section) refuseTwice(c *Login) {
 	names := lists.Map(c.Headers, func(p NameValue) string { return p.Name })
 	if c.OAuth2 != nil || c.JWT != nil {
+		names = append(names, authorization)
+	}
+	if c.AWS != nil {
 		names = append(names, authorization)
 	}
 	if tokens := slices.DeleteFunc([]string{"oauth2", "session", "jwt"}, func(kind string) bool { return !s.has(kind) }); len(tokens) > 1 {

@@ -139,7 +139,7 @@ func CutHost(text string) (secret, host string) {
 
 // public are the keys of a connection that is a map whose texts may be shown. All others are secrets.
 var public = []string{
-	"host", "cookies", "token_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime",
+	"host", "cookies", "token_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime", "service", "region",
 }
 
 // object reads a connection that is a map of what is sent.
@@ -206,7 +206,7 @@ func elsewhere(part any) bool {
 func (c *ConnectionSecrets) member(key, value string) {
 	switch {
 	case slices.Contains(public, key):
-	case key == "user" || key == "client_id":
+	case key == "user" || key == "client_id" || key == "access_key_id":
 		c.name(value)
 	case key == "header":
 		_, value, _ = strings.Cut(value, ":")

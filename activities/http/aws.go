@@ -1,0 +1,108 @@
+package http
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connection"
+)
+
+// awsKeys sign the requests of a connection.
+type awsKeys struct {
+	*connection.AWS
+
+	clock *remoteClock // of AWS, which compares it with the date of a signature
+}
+
+// awsRefusals are what services of AWS call a signature that they refuse; keys that have changed, or another clock, may help.
+var awsRefusals = []string{
+	"ExpiredToken", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "InvalidToken",
+	"SignatureDoesNotMatch", "InvalidSignatureException", "RequestTimeTooSkewed", "TokenRefreshRequired",
+}
+
+// refusedBy reports whether an answer refuses the signature. Services name the reason in a header or in the body, as JSON or XML.
+func (k *awsKeys) refusedBy(response *http.Response) bool {
+	if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusForbidden {
+		return false
+	}
+	said := response.Header.Get("X-Amzn-Errortype") + " " + string(peekedBytes(response))
+	return slices.ContainsFunc(awsRefusals, func(name string) bool { return strings.Contains(said, name) })
+}
+
+// sign adds the signature to a request that nothing else changes any more. One with an Authorization of the author stays as it is.
+func (k *awsKeys) sign(request *http.Request) error {
+	if request.Header.Get(authorization) != "" {
+		return nil
+	}
+	digest, err := digestOf(request)
+	if err != nil {
+		return err
+	}
+	// Services decode what they get and write it in their own way, which is not the same for + and some others.
+	request.URL.RawPath = awsPath(request.URL.EscapedPath())
+	request.URL.RawQuery = strings.ReplaceAll(request.URL.RawQuery, "+", "%20")
+	request.Header.Set("X-Amz-Content-Sha256", digest)
+	signed := request.Clone(request.Context())
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = strings.HasPrefix(k.Service, "s3") })
+	keys := aws.Credentials{AccessKeyID: k.KeyID, SecretAccessKey: k.Secret, SessionToken: k.Token}
+	if err := signer.SignHTTP(request.Context(), keys, signed, digest, k.Service, k.Region, k.clock.now().UTC()); err != nil {
+		return fmt.Errorf("the request cannot be signed: %w", err)
+	}
+	k.mask(request.Context(), signed.Header.Get(authorization))
+	request.Header, request.Host = signed.Header, signed.Host
+	return nil
+}
+
+// mask keeps a signature out of what the attempt reports: services repeat it where they refuse it.
+func (*awsKeys) mask(ctx context.Context, header string) {
+	_, signature, _ := strings.Cut(header, "Signature=")
+	own := tool.SecretsOf(ctx)
+	for _, text := range []string{header, signature} {
+		own.AddSent(own.AddToken(text))
+	}
+}
+
+// digestOf is the SHA-256 of a request's body, in hex.
+func digestOf(request *http.Request) (string, error) {
+	sum := sha256.New()
+	if request.Body != nil && request.Body != http.NoBody {
+		if request.GetBody == nil {
+			return "", errors.New("the request cannot be signed: its body can be read only once")
+		}
+		body, err := request.GetBody()
+		if err != nil {
+			return "", err
+		}
+		defer body.Close()
+		if _, err := io.Copy(sum, body); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// awsPath is an escaped path in which everything but unreserved characters is escaped (RFC 3986, section 2.3), as AWS writes it.
+func awsPath(escaped string) string {
+	segments := strings.Split(escaped, "/")
+	for i, segment := range segments {
+		plain, err := url.PathUnescape(segment)
+		if err != nil {
+			continue
+		}
+		// Of what QueryEscape leaves, a space alone is written in another way.
+		segments[i] = strings.ReplaceAll(url.QueryEscape(plain), "+", "%20")
+	}
+	return strings.Join(segments, "/")
+}

@@ -1,0 +1,23 @@
+package connection
+
+// AWS are keys that sign each request (Signature Version 4).
+type AWS struct {
+	// Service is the name that the service signs by, such as execute-api.
+	Service string
+	Region  string
+	KeyID   string
+	Secret  string
+	Token   string // of keys that are for a while, "" for others
+}
+
+// aws reads the keys, nil for none.
+func (s section) aws() *AWS {
+	keys := s.section("aws", "service", "region", "access_key_id", "secret_access_key", "session_token")
+	if keys == nil {
+		return nil
+	}
+	return &AWS{
+		Service: keys.required("service"), Region: keys.required("region"),
+		KeyID: keys.requiredSecret("access_key_id"), Secret: keys.requiredSecret("secret_access_key"), Token: keys.secret("session_token"),
+	}
+}
