@@ -59,7 +59,7 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 func lastAnswer(step *playbook.Step, result any) any {
 	collects := false
 	for collect := range step.Collects() {
-		if collect.Path != "" {
+		if collect.Path != "" || step.Rows != nil {
 			return nil
 		}
 		collects = true

@@ -431,6 +431,9 @@ type RunLimits struct {
 	// MapsRows says that args of a sink that map more than a decision may are mapped by its attempts, row by row. Runs that began
 	// before that was so fail.
 	MapsRows bool `json:"maps_rows,omitempty"`
+	// CollectsRows says that pages whose rows the step names are collected without a collect: playbook.Step.PagesCollect. Runs that
+	// began before that was so keep the last page.
+	CollectsRows bool `json:"collects_rows,omitempty"`
 }
 
 // SinkPolicies are the policies that rule on the failures of a sink, whose tool is given.
@@ -476,7 +479,7 @@ func (l RunLimits) inlineSize(size, storedFrom int) int {
 func NewRunLimits(limits playbook.Limits) RunLimits {
 	return RunLimits{
 		MaxRetries: limits.MaxRetries, MaxDelaySeconds: limits.MaxDelay.Seconds(), MaxRuns: limits.MaxRuns, MaxVisits: limits.MaxVisits,
-		RetriesTables: true, MapsRows: true,
+		RetriesTables: true, MapsRows: true, CollectsRows: true,
 	}
 }
 

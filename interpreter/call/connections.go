@@ -27,7 +27,7 @@ func (c *Config) connectionsOf(sinks []*playbook.Sink, now time.Time) (all []int
 	budget := expression.DecisionBudget(now)
 	for _, sink := range sinks {
 		action := c.Book.Resolve(sink.Action)
-		if !playbook.FixedAuth(action, c.Policies) {
+		if !c.Step.FixedAuth(action) {
 			continue
 		}
 		auth, err := action.Auth.Render(c.Scope, budget)

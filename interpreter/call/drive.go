@@ -58,10 +58,10 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 // Detachable reports whether pages may be fetched apart from what was collected
 // before: not where an expression looks at it, or where pages are merged into it.
 func (v View) Detachable() bool {
-	if v.config.Policies.Collect(playbook.Merge) || v.Traits().InWorkflow {
+	if v.config.collecting().Uses(playbook.Merge) || v.Traits().InWorkflow {
 		return false
 	}
-	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(playbook.CollectedNames(v.config.Policies)...))
+	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(v.config.Step.CollectedNames()...))
 }
 
 // SinkDue reports whether a sink comes next that has not begun.
@@ -113,7 +113,7 @@ func (v View) SnapshotFor(pages bool) *State {
 	}
 	state := v.Snapshot()
 	if pages {
-		state.Pages.Detach(v.config.Policies)
+		state.Pages.Detach(v.config.collecting())
 	}
 	return &state
 }

@@ -89,12 +89,8 @@ func (r reader) envelopeWarnings(sinks []*playbook.Sink, result any) (warnings [
 
 // collectsAnswers reports whether the result is a list of answers as they were.
 func (r reader) collectsAnswers() bool {
-	number := r.state.CollectedBy(r.config.Policies)
-	if number == 0 {
-		return false
-	}
-	collect := r.config.Policies.Then(number).Collect
-	return collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
+	collect := r.state.CollectedBy(r.config.collecting())
+	return collect != nil && collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/interpreter/playbook"
 )
 
 // Noted says which ledger entries a call has; kept in workflow history. Entries serve the
@@ -55,7 +54,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 		next.State = State{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
 	} else if since.restarts == state.Restarts {
 		next.Seen = state.Requests.Leave(c.state.Seen[:since.seen])
-		if state.Pages.Cut(c.config.Policies, since.collected) {
+		if state.Pages.Cut(c.config.collecting(), since.collected) {
 			next.Collected = &since.collected
 		}
 	} else { // nothing of what was there at since is left
@@ -106,7 +105,7 @@ func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.Ledg
 func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
 	for _, sink := range v.config.All() {
-		if input, fixed := v.config.Target(sink, v.config.Policies, now); fixed {
+		if input, fixed := v.config.Target(sink, now); fixed {
 			input.Note = &interpreter.LedgerEntry{Call: v.ledgerKey(), Written: v.state.Written}
 			inputs = append(inputs, input)
 		}
@@ -118,5 +117,5 @@ func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 // rendered, is among Ledgers.
 func (v View) Fixed() bool {
 	due := v.config.Chosen(v.state.head().Sink.Choice)
-	return playbook.FixedPlace(v.config.Book.Resolve(due.Action), v.config.Policies)
+	return v.config.Step.FixedPlace(v.config.Book.Resolve(due.Action))
 }

@@ -53,7 +53,7 @@ func (c *Config) target(sink *playbook.Sink, now time.Time) SinkTarget {
 	if target.Unknown = c.runOnly(nodes...); target.Unknown != "" {
 		return target
 	}
-	input, fixed := c.Source.Target(sink, c.Policies, now)
+	input, fixed := c.Source.Target(sink, now)
 	if !fixed {
 		target.Unknown = "what the step reads decides"
 		return target

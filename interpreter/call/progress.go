@@ -65,7 +65,7 @@ func (s *State) addPage(config *Config, d decided, rows rowSelection) *interpret
 		s.Excluded += n
 	}
 	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
-	contribution, err := s.Pages.Add(config.Policies, d.Decision, s.Last.Data, rows.extraction())
+	contribution, err := s.Pages.Add(config.collecting(), d.Decision, s.Last.Data, rows.extraction())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.Where(), err)
 	}

@@ -103,7 +103,7 @@ func (r results) data(d decided) (any, error) {
 	if d.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if data, collects := r.state.Pages.Result(r.config.Policies); collects {
+	if data, collects := r.state.Pages.Result(r.config.collecting()); collects {
 		return data, nil
 	}
 	return r.lastPage(d)

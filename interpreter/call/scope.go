@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
 // policyScope holds the names of when and then for the last outcome.
 func (r reader) policyScope() *interpreter.Scope {
-	scope, last, page := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
+	scope, last, number := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
 	names := map[string]any{
 		"error":              last.Error.Value(),
 		"this":               r.state.envelope(),
 		playbook.DefaultInto: r.state.Collected.Data,
 		"_retry": map[string]any{
-			"page": page, "index": page, "attempt": r.state.RequestAttempts,
+			"page": number, "index": number, "attempt": r.state.RequestAttempts,
 			"count": r.state.Attempts, "policy": last.Policy,
 		},
 	}
@@ -42,7 +43,7 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
 		return scope
 	}
-	collected := r.state.Pages.With(r.config.Policies, policy.Number, r.state.Last.Data, r.rowSelection(budget).extraction())
+	collected := r.state.Pages.With(r.config.collecting(), policy.Number, r.state.Last.Data, r.rowSelection(budget).extraction())
 	with := make(map[string]any, len(names))
 	for _, name := range names {
 		with[name] = collected
@@ -50,15 +51,25 @@ func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget,
 	return scope.With(with)
 }
 
+// collecting says by what pages are collected. A sink has none.
+func (c *Config) collecting() page.Collecting {
+	by := page.Collecting{Policies: c.Policies}
+	switch {
+	case c.Sink != nil:
+	case c.Limits.CollectsRows:
+		by.Step = c.Step.PagesCollect()
+	default:
+		by.Step = c.Step.Collect
+	}
+	return by
+}
+
 // collectedNames are the names of what was collected.
 func (c *Config) collectedNames() []string {
-	names := []string{playbook.DefaultInto}
-	for _, policy := range c.Policies {
-		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
-			names = append(names, collect.Into)
-		}
+	if c.Sink != nil {
+		return []string{playbook.DefaultInto}
 	}
-	return names
+	return c.Step.CollectedNames()
 }
 
 // envelope is the last outcome as the result of a call.

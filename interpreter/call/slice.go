@@ -64,7 +64,7 @@ func (c *Call) endsEmpty(now time.Time) {
 	result := c.read().results().success(decided{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})
-	if data, collects := c.state.Pages.Result(c.config.Policies); collects {
+	if data, collects := c.state.Pages.Result(c.config.collecting()); collects {
 		result.Data = expression.Of(data)
 	}
 	c.end(result)

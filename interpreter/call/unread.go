@@ -41,10 +41,9 @@ func (r results) pages() bool {
 
 // rowsRead is how many rows the call has read so far, -1 where that is not known.
 func (r results) rowsRead() int {
-	if number := r.state.CollectedBy(r.config.Policies); number != 0 {
-		if collect := r.config.Policies.Then(number).Collect; collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
-			return r.state.Count() + r.state.Excluded
-		}
+	collect := r.state.CollectedBy(r.config.collecting())
+	if collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
+		return r.state.Count() + r.state.Excluded
 	}
 	if r.state.Successes > 1 {
 		return -1

@@ -43,6 +43,8 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 		as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) })),
 	accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
 		asCondition(func(s *Step, n *Node) { s.Where = n })),
+	accept(key{name: "collect", doc: "how pages are combined into one result, where the policy that a page matches has no `collect`"},
+		asSection(func(s *Step, c *Collect) { s.Collect = c })),
 	accept(key{name: "incremental", doc: "what the step remembers between runs, so that it reads only what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
 	accept(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })),
 	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written: one sink, or a list of sinks that are written in order"},

@@ -222,7 +222,7 @@ func foreignKey(name string, s *section, spec *ToolSpec) ForeignWord {
 var elsewhere = []struct{ section, place, shown string }{
 	{"then", "under then in a policy of retry", "retry: [{when: …, then: {%: …}}]"},
 	{"next_call", "under next_call", "then: {next_call: {%: …}}"},
-	{"collect", "under collect in a policy of retry", "then: {next_call: {…}, collect: {%: …}}"},
+	{"collect", "under collect, in a step or a policy of retry", "collect: {%: …}"},
 	{"retry policy", "in a policy of retry", "retry: [{%: …}]"},
 	{"loop", "under loop", "loop: {%: …}"},
 	{"step", "in a step, beside tool", ""},

@@ -106,7 +106,9 @@ type Step struct {
 	// a page contributes, nil for all.
 	Rows  *RowPath
 	Where *Node
-	Loop  *Loop
+	// Collect serves where no policy has one, nil for none.
+	Collect *Collect
+	Loop    *Loop
 	// Incremental is what the step keeps between runs; nil for nothing.
 	Incremental *Incremental
 	Retry       []*Policy

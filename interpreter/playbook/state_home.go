@@ -23,7 +23,7 @@ func (pb *Playbook) StateHome(step *Step) *Sink {
 		return nil
 	}
 	action := pb.Resolve(sink.Action)
-	if !action.Traits().KeepsStates || action.Field("table") == nil || !FixedPlace(action, step.Retry) {
+	if !action.Traits().KeepsStates || action.Field("table") == nil || !step.FixedPlace(action) {
 		return nil
 	}
 	return sink
@@ -103,21 +103,21 @@ func (p *Policy) mayFollowSuccess() bool {
 	return !ok || !FailuresOnly(program)
 }
 
-// FixedPlace reports whether no field that says where a sink writes names what only exists
-// after an attempt, of a call with these policies. A statement says itself where it writes.
-func FixedPlace(sink *Action, policies []*Policy) bool {
-	return sink.Field(FieldStatement) == nil && sink.PlaceNaming(AttemptNames(policies)...) == nil
+// FixedPlace reports whether no field that says where a sink of the step writes names what only exists
+// after an attempt. A statement says itself where it writes.
+func (s *Step) FixedPlace(sink *Action) bool {
+	return sink.Field(FieldStatement) == nil && sink.PlaceNaming(s.AttemptNames()...) == nil
 }
 
-// FixedAuth reports whether the connection of a sink does not depend on what only exists after an
-// attempt, of a call with these policies.
-func FixedAuth(sink *Action, policies []*Policy) bool {
-	return sink.Auth != nil && !sink.Auth.Names(AttemptNames(policies)...)
+// FixedAuth reports whether the connection of a sink of the step does not depend on what only exists after an
+// attempt.
+func (s *Step) FixedAuth(sink *Action) bool {
+	return sink.Auth != nil && !sink.Auth.Names(s.AttemptNames()...)
 }
 
-// AttemptNames are the names of what only exists after an attempt, of a call with these policies.
-func AttemptNames(policies []*Policy) []string {
-	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", ArgsWord,
+// AttemptNames are the names of what only exists after an attempt of the step.
+func (s *Step) AttemptNames() []string {
+	return append(s.CollectedNames(), "response", "error", "this", "page", "_retry", "result", ArgsWord,
 		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
 }
 
@@ -126,11 +126,11 @@ func (a *Action) PlaceNaming(names ...string) *Node {
 	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
-// CollectedNames are the names of what calls with these policies collect.
-func CollectedNames(policies []*Policy) []string {
+// CollectedNames are the names of what the calls of the step collect, DefaultInto first.
+func (s *Step) CollectedNames() []string {
 	names := []string{DefaultInto}
-	for _, policy := range policies {
-		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+	for collect := range s.Collects() {
+		if collect.Into != "" {
 			names = append(names, collect.Into)
 		}
 	}

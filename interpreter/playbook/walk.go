@@ -218,7 +218,7 @@ func (s *Step) NextCalls() iter.Seq[*NextCall] {
 	}
 }
 
-// Collects iterates over what the policies of the step collect.
+// Collects iterates over what the policies of the step collect, and then the step itself.
 func (s *Step) Collects() iter.Seq[*Collect] {
 	return func(yield func(*Collect) bool) {
 		for _, policy := range s.Retry {
@@ -226,7 +226,37 @@ func (s *Step) Collects() iter.Seq[*Collect] {
 				return
 			}
 		}
+		if s.Collect != nil {
+			yield(s.Collect)
+		}
 	}
+}
+
+// ReadsRows reports whether the step says what rows of a page count, or keeps a state of them: pages that are lost would be
+// missing in a table.
+func (s *Step) ReadsRows() bool { return s.Rows != nil || s.Where != nil || s.Incremental != nil }
+
+// PagesCollect is the collect of pages whose policy has none, nil for none: that of the step. Where ReadsRows is true pages
+// are collected without one, as the policies collect that have one, unless they are written page by page.
+func (s *Step) PagesCollect() *Collect {
+	if s.Collect != nil || !s.ReadsRows() {
+		return s.Collect
+	}
+	implied, pages := Collect{Strategy: Append, Into: DefaultInto}, s.Incremental != nil && s.Incremental.Step != ""
+	for _, policy := range s.Retry {
+		then := &policy.Then
+		switch {
+		case len(then.PageSinks) > 0, then.Collect != nil && s.Rows == nil:
+			return nil
+		case then.Collect != nil:
+			implied = *then.Collect
+		}
+		pages = pages || then.NextCall != nil
+	}
+	if !pages {
+		return nil
+	}
+	return &implied
 }
 
 // SinkPlaces are the places of all sinks and notices, in the order of the file.

@@ -70,7 +70,7 @@ func (d *document) resultOf(line int, path []string) (step string, rest []string
 		step = root
 	}
 	known := d.book.Step(step)
-	if known == nil || known.Loop != nil || known.Rows != nil || slices.ContainsFunc(known.Retry, func(p *playbook.Policy) bool { return p.Then.Collect != nil }) {
+	if known == nil || known.Loop != nil || known.Rows != nil || known.Collect != nil || slices.ContainsFunc(known.Retry, func(p *playbook.Policy) bool { return p.Then.Collect != nil }) {
 		return "", nil // the result is no single answer
 	}
 	return step, rest

@@ -87,6 +87,50 @@ output: "{{ {read: map(%s, .id), written: map(look, .id)} }}"
 	}
 }
 
+// TestRowsAreCollected: a step whose policies have no collect writes and gives the rows of all its pages, also of those that another
+// policy asks for, however they are fetched.
+func TestRowsAreCollected(t *testing.T) {
+	t.Parallel()
+	const pages, size = 6, 5
+	all := make([]any, pages*size-1)
+	for i := range all {
+		all[i] = i + 1
+	}
+	const source = `
+  - step: orders
+    tool: http
+    url: "{{ api }}"
+    params: {page: 1}%[1]s
+    retry:
+      - when: response.more and response.page %% 2 == 1
+        then: {next_call: {params: {page: "{{ _retry.page + 1 }}"}}%[2]s}
+      - when: response.more%[4]s
+        then: {next_call: {params: {page: "{{ _retry.page + 1 }}"}}%[2]s}
+    sink: {tool: sqlite, path: rows.db, table: orders, key: id, mode: replace, schema_contract: evolve, args: "{{ %[3]s }}"}
+    next: look
+  - step: look
+    tool: sqlite
+    path: rows.db
+    statement: SELECT id FROM orders ORDER BY id
+output: "{{ map(look, .id) }}"
+`
+	const rows = "\n    rows: data.orders.edges[*].node"
+	for name, row := range map[string]struct{ how, page, more, result string }{
+		"rows":      {how: rows, result: "result"},
+		"alone":     {how: rows, page: ", pages_per_activity: 1", result: "result"},
+		"named":     {how: rows + "\n    collect: {into: found}", more: " and len(found) < 1000", result: "result"},
+		"collect":   {how: "\n    collect: {path: data.orders.edges}", result: "map(result, .node)"},
+		"iteration": {how: rows + "\n    loop: {collection: [a], element: shop}", result: "result.results[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := fmt.Sprintf(source, row.how, row.page, row.result, row.more)
+			w := newWorking(t)
+			require.Equal(t, all, w.completes(book(text), map[string]any{"api": edgesAPI(t, pages, size)}))
+		})
+	}
+}
+
 // TestRowsWithoutPages: a call that has one page gives its rows, to a sink in a call hosted by an iteration too.
 func TestRowsWithoutPages(t *testing.T) {
 	t.Parallel()

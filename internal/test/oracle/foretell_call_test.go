@@ -327,6 +327,9 @@ func (c *predictedCall) names(out outcome) scope {
 			s[p.collect.into] = c.pages
 		}
 	}
+	if c.s.collect != nil && c.s.collect.into != "" {
+		s[c.s.collect.into] = c.pages
+	}
 	if out.failure != nil {
 		s["error"] = out.failure.object()
 		s["this"] = map[string]any{"status": "error", "error": s["error"], "meta": meta}
@@ -347,7 +350,7 @@ func (c *predictedCall) asks(p *policy, out outcome) scope {
 	if out.failure != nil {
 		return c.names(out)
 	}
-	by := p.collect
+	by := c.s.collectOf(p)
 	if by == nil {
 		by = c.used
 	}
@@ -542,7 +545,7 @@ func (c *predictedCall) goes(p *policy, out outcome, wait time.Duration, sc scop
 	if guarded && c.had && same(c.before, out.data) {
 		return c.repeats(p, out, false)
 	}
-	part, err := c.collects(p.collect, out.data)
+	part, err := c.collects(c.s.collectOf(p), out.data)
 	if err != nil {
 		return c.fails(err)
 	}
@@ -782,14 +785,39 @@ func holdsNil(value any) bool {
 	return false
 }
 
-// collecting is the first collect of the step, nil for none.
+// collecting is the first collect of the step: of a policy, else its own, nil for none.
 func (s *step) collecting() *collect {
 	for _, p := range s.retry {
 		if p.collect != nil {
 			return p.collect
 		}
 	}
-	return nil
+	return s.collectOf(&policy{})
+}
+
+// collectOf is what collects the pages that a policy matches. Where the step says what its rows are, they are collected
+// unless page sinks write them.
+func (s *step) collectOf(p *policy) *collect {
+	switch {
+	case p.collect != nil:
+		return p.collect
+	case s.collect != nil || s.rows == "" && s.where == nil:
+		return s.collect
+	}
+	pages, implied := false, &collect{}
+	for _, each := range s.retry {
+		if each.page != nil || each.collect != nil && s.rows == "" {
+			return nil
+		}
+		if each.collect != nil {
+			implied = each.collect
+		}
+		pages = pages || each.next != nil
+	}
+	if !pages {
+		return nil
+	}
+	return implied
 }
 
 // data is the result of the call.

@@ -55,7 +55,7 @@ func (c *predictedCall) exhausted(p *policy, out outcome) *ended {
 		return c.succeeds(out, p, true)
 	}
 	if p.next != nil {
-		part, failed := c.collects(p.collect, out.data)
+		part, failed := c.collects(c.s.collectOf(p), out.data)
 		if failed != nil {
 			return c.fails(failed)
 		}

@@ -37,6 +37,51 @@ func (g *generator) rowsOf(book *graph) {
 	}
 }
 
+// collectsOf has steps collect, in the place of all or some of their policies. Pages of rows that some policies write or collect,
+// and others lose, are refused: the step collects them.
+func (g *generator) collectsOf(book *graph) {
+	for _, s := range book.steps {
+		if s.below != nil {
+			g.collectsOf(s.below)
+		}
+		if s.tool != "http" || s.oldForm != "" || !slices.ContainsFunc(s.retry, func(p *policy) bool { return p.next != nil }) {
+			continue
+		}
+		if g.one(3) {
+			s.collect = &collect{strategy: pick(g, "", "append", "replace"), path: pick(g, "items", "items", "n", "")}
+			if first := s.policyCollect(); first != nil {
+				own := *first
+				s.collect = &own
+			}
+			s.collect.optional = s.collect.optional || g.round.styles[s.name].apart
+			if s.rows != "" {
+				s.collect.path = ""
+			}
+			for _, p := range s.retry {
+				if p.collect != nil && !g.one(3) {
+					p.collect = nil
+				}
+			}
+		}
+		lost := func(p *policy) bool {
+			return p.next != nil && p.page == nil && s.collectOf(p) == nil
+		}
+		if s.collect == nil && (s.rows != "" || s.where != nil) && slices.ContainsFunc(s.retry, lost) {
+			s.collect = &collect{optional: g.round.styles[s.name].apart}
+		}
+	}
+}
+
+// policyCollect is the first collect of a policy, nil for none.
+func (s *step) policyCollect() *collect {
+	for _, p := range s.retry {
+		if p.collect != nil {
+			return p.collect
+		}
+	}
+	return nil
+}
+
 // collectsBy reports whether a policy of the step collects by a strategy.
 func (s *step) collectsBy(strategy string) bool {
 	return slices.ContainsFunc(s.retry, func(p *policy) bool { return p.collect != nil && p.collect.strategy == strategy })
@@ -45,6 +90,8 @@ func (s *step) collectsBy(strategy string) bool {
 func (g *generator) contributions() {
 	g.Rand = rand.New(rand.NewPCG(g.round.seed, 11))
 	g.rowsOf(g.round.book)
+	g.Rand = rand.New(rand.NewPCG(g.round.seed, 12))
+	g.collectsOf(g.round.book)
 }
 
 // ends asks whether something is a text with an end.

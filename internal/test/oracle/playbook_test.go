@@ -42,13 +42,14 @@ type step struct {
 	workload    fields // that it is handed
 	timeout     time.Duration
 	style       style
-	who         []any  // what tells its calls apart
-	writes      bool   // it stands for a sink
-	entry       bool   // it calls an entry of the workbook
-	decoy       bool   // which has a retry that its own replaces
-	oldForm     string // of retry, "" for the list
-	rows        string // path to the rows of a page, "" for none
-	where       expr   // which of them, nil for all
+	who         []any    // what tells its calls apart
+	writes      bool     // it stands for a sink
+	entry       bool     // it calls an entry of the workbook
+	decoy       bool     // which has a retry that its own replaces
+	oldForm     string   // of retry, "" for the list
+	rows        string   // path to the rows of a page, "" for none
+	where       expr     // which of them, nil for all
+	collect     *collect // of pages whose policy has none
 }
 
 type loop struct {
@@ -124,6 +125,11 @@ type collect struct {
 	path     string
 	into     string
 	optional bool
+}
+
+func (c *collect) yaml() fields {
+	f := fields{}.add("strategy", tidy(c.strategy)).add("path", pathYAML(c.path))
+	return f.add("into", tidy(c.into)).add("optional", c.optional)
 }
 
 type sink struct {
@@ -216,6 +222,9 @@ func (s *step) around(f fields) fields {
 	f = f.add("rows", pathYAML(s.rows))
 	if s.where != nil {
 		f = f.add("where", s.where)
+	}
+	if s.collect != nil {
+		f = append(f, field{"collect", s.collect.yaml()})
 	}
 	if s.below != nil {
 		f = f.add("workload", s.workload).add("workflow", s.below.yaml())
@@ -352,8 +361,7 @@ func (p *policy) paging(then fields) fields {
 		then = then.add("next_call", next)
 	}
 	if p.collect != nil {
-		c := fields{}.add("strategy", tidy(p.collect.strategy)).add("path", pathYAML(p.collect.path))
-		then = append(then, field{"collect", c.add("into", tidy(p.collect.into)).add("optional", p.collect.optional)})
+		then = append(then, field{"collect", p.collect.yaml()})
 	}
 	if p.sink != nil {
 		then = then.add("sink", p.sink.yaml())

@@ -41,7 +41,7 @@ func (g *graph) without(gone *step) {
 
 func (s *step) parts() []func() {
 	all := []func(){
-		func() { s.oldForm = "" }, func() { s.entry = false }, func() { s.sink = nil }, func() { s.idempotency = "" }, func() {
+		func() { s.oldForm = "" }, func() { s.entry = false }, func() { s.sink = nil }, func() { s.idempotency = "" }, func() { s.collect = nil }, func() { s.rows, s.where = "", nil }, func() {
 			s.vars = nil // by which its visits are counted
 			s.next = slices.DeleteFunc(s.next, func(e entry) bool { return e.targets[0].step == s.name })
 		},

@@ -13,7 +13,7 @@ import (
 // of the state of a call; kept in workflow history.
 type Pages struct {
 	Collected expression.Value `json:"collected,omitzero"`
-	Collector int              `json:"collector,omitempty"` // policy whose collect was used last
+	Collector int              `json:"collector,omitempty"` // policy whose collect was used last, -1 for the step's
 	Pager     int              `json:"pager,omitempty"`     // policy with a page sink that paged last
 	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success of the call
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
@@ -40,18 +40,58 @@ func (p *Pages) Repeats(page any) bool {
 	return p.LastPage == before
 }
 
+// ofStep is the number of the step's own collect, where a policy's would be.
+const ofStep = -1
+
+// Collecting says by what the pages of a call are collected.
+type Collecting struct {
+	Policies Policies
+	// Step serves where no policy has a collect; nil for none.
+	Step *playbook.Collect
+}
+
+// by is the collect with a number, nil for 0.
+func (c Collecting) by(number int) *playbook.Collect {
+	if number == ofStep {
+		return c.Step
+	}
+	return c.Policies.Then(number).Collect
+}
+
+// ofPolicy is what collects the pages that a policy matches: its own collect, else that of the step; 0 for neither.
+func (c Collecting) ofPolicy(number int) int {
+	switch {
+	case c.by(number) != nil:
+		return number
+	case c.Step != nil:
+		return ofStep
+	}
+	return 0
+}
+
+// Uses reports whether pages are collected by a strategy.
+func (c Collecting) Uses(strategy playbook.Strategy) bool {
+	return c.Step != nil && c.Step.Strategy == strategy || slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
+		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
+	})
+}
+
+// appends reports whether pages only add to what was collected.
+func (c Collecting) appends() bool { return !c.Uses(playbook.Replace) && !c.Uses(playbook.Merge) }
+
 // Add collects a page where it belongs, and gives what it contributes: by the policy it
 // matched, and the page that ends the call by the collect used last, else the first. reading
 // says which rows it contributes. The error is an *playbook.EvalError.
 func (p *Pages) Add(
-	policies Policies, decision retry.Decision, page expression.Value, reading Extraction,
+	by Collecting, decision retry.Decision, page expression.Value, reading Extraction,
 ) (contribution expression.Value, err error) {
 	number := decision.Policy
-	if policies.Then(number).Collect == nil {
-		number = 0
-		if !decision.Repeats() {
-			number = p.CollectedBy(policies)
-		}
+	switch {
+	case by.by(number) != nil:
+	case decision.Repeats():
+		number = by.ofPolicy(number)
+	default:
+		number = p.collector(by)
 	}
 	if number == 0 {
 		added, err := reading.Whole(page.Data)
@@ -60,7 +100,7 @@ func (p *Pages) Add(
 		}
 		return expression.Of(added), nil
 	}
-	sum, added, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, reading)
+	sum, added, err := collect(by.by(number), p.Collected.Data, page.Data, reading)
 	if err != nil {
 		return page, err
 	}
@@ -69,35 +109,40 @@ func (p *Pages) Add(
 }
 
 // With is what would be collected with a page, if a policy collected it that has this number; without a collect of its
-// own as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
-func (p *Pages) With(policies Policies, number int, page expression.Value, reading Extraction) any {
-	if policies.Then(number).Collect == nil {
-		number = p.CollectedBy(policies)
+// own, and of the step, as the page that ends the call. What cannot be collected adds nothing: it fails once it has to be.
+func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
+	if number = by.ofPolicy(number); number == 0 {
+		number = p.collector(by)
 	}
 	if number == 0 {
 		return p.Collected.Data
 	}
-	sum, _, err := collect(policies.Then(number).Collect, p.Collected.Data, page.Data, reading)
+	sum, _, err := collect(by.by(number), p.Collected.Data, page.Data, reading)
 	if err != nil {
 		return p.Collected.Data
 	}
 	return sum
 }
 
-// CollectedBy is the policy whose collect was used last, else the first that has one;
-// 0 for none.
-func (p *Pages) CollectedBy(policies Policies) int {
-	return policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
+// CollectedBy is the collect that was used last, else that of the first policy that has one, else that of the step; nil for none.
+func (p *Pages) CollectedBy(by Collecting) *playbook.Collect { return by.by(p.collector(by)) }
+
+// collector is the number of CollectedBy, 0 for none.
+func (p *Pages) collector(by Collecting) int {
+	if number := by.Policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil }); number != 0 {
+		return number
+	}
+	return by.ofPolicy(0)
 }
 
 // Result is what was collected, as the data of a call that succeeds; false where nothing is
 // collected.
-func (p *Pages) Result(policies Policies) (data any, collects bool) {
-	number := p.CollectedBy(policies)
-	if number == 0 {
+func (p *Pages) Result(by Collecting) (data any, collects bool) {
+	collect := p.CollectedBy(by)
+	if collect == nil {
 		return nil, false
 	}
-	return nothing(policies.Then(number).Collect.Strategy, p.Collected.Data), true
+	return nothing(collect.Strategy, p.Collected.Data), true
 }
 
 // WrittenBy is the policy whose sink gets the page, before anything else happens: the one it
@@ -141,16 +186,6 @@ func (p Policies) Then(number int) *playbook.Then {
 	}
 	return &p[number-1].Then
 }
-
-// Collect reports whether any of them collects by a strategy.
-func (p Policies) Collect(strategy playbook.Strategy) bool {
-	return slices.ContainsFunc(p, func(policy *playbook.Policy) bool {
-		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
-	})
-}
-
-// Append reports whether what they collect only ever grows at its end.
-func (p Policies) Append() bool { return !p.Collect(playbook.Replace) && !p.Collect(playbook.Merge) }
 
 // usedLast is the policy of those that have something which was used last, else
 // the first of them; 0 for none.

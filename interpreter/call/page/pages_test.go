@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,12 @@ import (
 )
 
 // policies are those of a step whose retry has these lines.
+func by(t *testing.T, lines string) page.Collecting {
+	t.Helper()
+	step := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+lines).Steps[0]
+	return page.Collecting{Policies: step.Retry, Step: step.PagesCollect()}
+}
+
 func policies(t *testing.T, lines string) page.Policies {
 	t.Helper()
 	return tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    retry:\n"+lines).Steps[0].Retry
@@ -46,7 +53,7 @@ func TestAdd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			of, pages := policies(t, collecting(test.how)), page.Pages{}
+			of, pages := by(t, "    retry:\n"+collecting(test.how)), page.Pages{}
 			_, err := pages.Add(of, another, expression.Of(tables.Value(t, test.first)), page.Extraction{})
 			require.NoError(t, err)
 			contributed, err := pages.Add(of, ends, expression.Of(tables.Value(t, test.last)), page.Extraction{})
@@ -58,9 +65,9 @@ func TestAdd(t *testing.T) {
 		})
 	}
 	pages := page.Pages{}
-	_, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
+	_, err := pages.Add(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
 	require.ErrorContains(t, err, `collect: the page has no "rows" (it has "row")`)
-	kept, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
+	kept, err := pages.Add(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
 		return rows.([]any)[:1], nil
 	}})
 	require.NoError(t, err)
@@ -69,6 +76,67 @@ func TestAdd(t *testing.T) {
 }
 
 // TestRepeats: a page is compared with the one before it alone.
+// TestCollectorOfAPage: each page is collected by its policy, else by the step, and the page that ends the call by what was used last,
+// else by the first policy that collects, else by the step.
+func TestCollectorOfAPage(t *testing.T) {
+	t.Parallel()
+	const (
+		own    = "      - {when: \"{{ response.a }}\", then: {next_call: {params: {page: 2}}, collect: {path: own}}}\n"
+		none   = "      - {when: \"{{ response.b }}\", then: {next_call: {params: {page: 3}}}}\n"
+		sink   = "      - {when: \"{{ response.b }}\", then: {next_call: {params: {page: 3}}, per_page: {sink: {tool: file, path: a}}}}\n"
+		ending = 0
+	)
+	for name, test := range map[string]struct {
+		step, policies string
+		matched        []int // the policy of each page, of the last too
+		want           string
+	}{
+		"no policies":                     {"collect: {path: step}", "", []int{ending}, `["step 1"]`},
+		"a policy has none":               {"collect: {path: step}", none, []int{1, 1, ending}, `["step 1","step 2","step 3"]`},
+		"each its own":                    {"collect: {path: step}", own + none, []int{1, 2, ending}, `["own 1","step 2","step 3"]`},
+		"the policy was last":             {"collect: {path: step}", own + none, []int{2, 1, ending}, `["step 1","own 2","own 3"]`},
+		"one page is the first policy's":  {"collect: {path: step}", own + none, []int{ending}, `["own 1"]`},
+		"one page, and a policy has none": {"collect: {path: step}", none, []int{ending}, `["step 1"]`},
+		"pages that a policy writes":      {"collect: {path: step}", sink, []int{1, ending}, `["step 1","step 2"]`},
+		"replace":                         {"collect: {path: step, strategy: replace}", none, []int{1, ending}, `"step 2"`},
+		"rows":                            {"rows: rows", none, []int{1, ending}, `[1,2]`},
+		"rows of some policies":           {"rows: rows", strings.ReplaceAll(own, "path: own", "strategy: append") + none, []int{1, 2, ending}, `[1,2,3]`},
+		"rows that replace":               {"rows: rows", strings.ReplaceAll(own, "path: own", "strategy: replace") + none, []int{1, 2, ending}, `[3]`},
+		"where":                           {"where: row.id", none, []int{1, ending}, `[{"own":"own 1","rows":[1],"step":"step 1"},{"own":"own 2","rows":[2],"step":"step 2"}]`},
+		"rows without pages":              {"rows: rows", "", []int{ending}, ""},
+		"rows that a policy writes":       {"rows: rows", sink, []int{1, ending}, ""},
+		"neither":                         {"desc: none", none, []int{1, ending}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			retries := ""
+			if test.policies != "" {
+				retries = "    retry:\n" + test.policies
+			}
+			of, pages := by(t, "    "+test.step+"\n"+retries), page.Pages{}
+			for i, policy := range test.matched {
+				decision := retry.Decision{Ruling: retry.RulingRepeats, Policy: policy}
+				if policy == ending {
+					decision = ends
+				}
+				_, err := pages.Add(of, decision, expression.Of(tables.Value(t, fmt.Sprintf(`{"own": "own %[1]d", "step": "step %[1]d", "rows": [%[1]d]}`, i+1))), extraction(t, test.step))
+				require.NoError(t, err)
+			}
+			data, collects := pages.Result(of)
+			require.Equal(t, test.want != "", collects)
+			if collects {
+				require.JSONEq(t, test.want, tables.Encode(t, data))
+			}
+		})
+	}
+}
+
+// extraction is that of a step which has a line.
+func extraction(t *testing.T, line string) page.Extraction {
+	t.Helper()
+	return page.Extraction{Rows: tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    "+line+"\n").Steps[0].Rows}
+}
+
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	pages := page.Pages{}
@@ -155,7 +223,7 @@ func TestUncompared(t *testing.T) {
 // TestTravel: what one host collects is the same wherever parts of it are left behind.
 func TestTravel(t *testing.T) {
 	t.Parallel()
-	of := policies(t, collecting("path: rows"))
+	of := by(t, "    retry:\n"+collecting("path: rows"))
 	add := func(pages *page.Pages, from, to int) {
 		for n := from; n < to; n++ {
 			_, err := pages.Add(of, another, expression.Of(map[string]any{"rows": []any{n}}), page.Extraction{})
@@ -196,6 +264,6 @@ func TestTravel(t *testing.T) {
 	ahead := page.Pages{}
 	require.False(t, ahead.Complete(&page.Pages{}, 1), "there is less here than the entry says")
 	replaced := page.Pages{Collected: expression.Of([]any{1})}
-	replaced.Detach(policies(t, collecting("path: rows, strategy: replace")))
+	replaced.Detach(by(t, "    retry:\n"+collecting("path: rows, strategy: replace")))
 	require.Equal(t, []any{1}, replaced.Collected.Data, "a page that replaces the others goes along")
 }

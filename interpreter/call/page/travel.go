@@ -12,8 +12,8 @@ func (p *Pages) Count() int {
 
 // Detach leaves what was collected with this host, where pages only add to it. A page that
 // replaces the others goes along.
-func (p *Pages) Detach(policies Policies) {
-	if list, isList := p.Collected.Data.([]any); isList && policies.Append() {
+func (p *Pages) Detach(by Collecting) {
+	if list, isList := p.Collected.Data.([]any); isList && by.appends() {
 		p.Collected, p.Detached = expression.Of([]any{}), len(list)
 	}
 }
@@ -30,9 +30,9 @@ func (p *Pages) Attach(here *Pages) {
 
 // Cut leaves of what was collected what came behind the first count elements, where pages only add
 // to it, and reports whether it has.
-func (p *Pages) Cut(policies Policies, count int) bool {
+func (p *Pages) Cut(by Collecting, count int) bool {
 	list, isList := p.Collected.Data.([]any)
-	cuts := isList && policies.Append()
+	cuts := isList && by.appends()
 	if cuts {
 		p.Collected = expression.Of(list[count-p.Detached:])
 	}

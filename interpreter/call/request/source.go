@@ -73,9 +73,9 @@ func (s *Source) LedgerKey() string {
 
 // Target is where a sink of the call writes to, without what it writes. It is not fixed
 // where that is only known once there is something to write.
-func (s *Source) Target(sink *playbook.Sink, policies []*playbook.Policy, now time.Time) (input interpreter.ToolInput, fixed bool) {
+func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
 	action := s.Book.Resolve(sink.Action)
-	if !playbook.FixedPlace(action, policies) {
+	if !s.Step.FixedPlace(action) {
 		return interpreter.ToolInput{}, false
 	}
 	budget := expression.DecisionBudget(now)

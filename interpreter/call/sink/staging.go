@@ -61,7 +61,7 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 		if staging == nil {
 			continue
 		}
-		input, fixed := r.Target(sink, sinks.Policies, now)
+		input, fixed := r.Target(sink, now)
 		if !fixed {
 			continue
 		}

@@ -103,7 +103,7 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 	if len(s.Section.Key) > 0 || sink == nil || s.Section.Type == incremental.Token {
 		return s.Section.Key
 	}
-	input, _ := s.Target(sink, s.Policies, now)
+	input, _ := s.Target(sink, now)
 	return request.KeyColumns(input.Fields["key"].Data)
 }
 
@@ -151,7 +151,7 @@ func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
 	if s.home == nil {
 		return nil
 	}
-	input, fixed := s.Target(s.home, s.Policies, now)
+	input, fixed := s.Target(s.home, now)
 	if !fixed {
 		return nil
 	}
@@ -166,8 +166,8 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 	if s.home == sink {
 		return true
 	}
-	at, fixed := s.Target(s.home, s.Policies, now)
-	other, alsoFixed := s.Target(sink, s.Policies, now)
+	at, fixed := s.Target(s.home, now)
+	other, alsoFixed := s.Target(sink, now)
 	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
 		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
 }
@@ -178,8 +178,8 @@ func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	if s.home == sink {
 		return true
 	}
-	at, _ := s.Target(s.home, s.Policies, now)
-	other, _ := s.Target(sink, s.Policies, now)
+	at, _ := s.Target(s.home, now)
+	other, _ := s.Target(sink, now)
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 

@@ -138,7 +138,7 @@ func checkRowOrder(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkSlices refuses slices that no request asks for, and those of which only the last would be kept.
+// checkSlices refuses slices that no request asks for.
 func checkSlices(c *checker, step *playbook.Step) {
 	i := step.Incremental
 	if i.Step == "" || c.partial || c.unclear {
@@ -147,11 +147,6 @@ func checkSlices(c *checker, step *playbook.Step) {
 	if nodes := c.pb.Resolve(step.Action).Values(); !namesMember(nodes, playbook.IncrementalWord, "to") {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
 			`no field of step %q uses incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
-	}
-	keeps := func(p *playbook.Policy) bool { return p.Then.Collect != nil || len(p.Then.PageSinks) > 0 }
-	if !slices.ContainsFunc(step.Retry, keeps) {
-		c.Errorf(placeOfField(i, "step"), codeIncremental,
-			`of the slices of step %q only the last page would be kept; write collect or per_iteration in a policy, such as retry: [{when: "{{ error is not defined }}", then: {collect: {}}}]`, step.Name)
 	}
 }
 

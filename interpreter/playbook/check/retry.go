@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"slices"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -18,6 +17,7 @@ func checkRetry(c *checker) {
 	}
 	for _, step := range c.pb.Steps {
 		checkPolicies(c, step.Retry, false)
+		checkPages(c, step)
 		checkRestart(c, step)
 		checkNextCalls(c, step)
 		checkStrategies(c, step)
@@ -44,7 +44,6 @@ func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 		checkLimits(c, policy)
 		checkFailedMeta(c, policy.When, policy.StopWhen)
 		if !ofSink { // sink_retry.go refuses pages there
-			checkPages(c, policy)
 			checkFail(c, policy)
 		}
 	}
@@ -210,21 +209,49 @@ func repeatingWord(t *playbook.Then) string {
 }
 
 // checkPages warns where pages go nowhere and where next_call is never reached.
-func checkPages(c *checker, policy *playbook.Policy) {
-	then := &policy.Then
-	program, ok := policy.When.Program()
-	switch {
-	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.Names("response"):
-		c.Warnf(then.Collect.Pos, codeCollectWithoutNextCall,
-			"collect without next_call: this policy repeats the same request, and its responses are not collected; add next_call with what changes, or remove collect")
-	case then.NextCall == nil:
-	case ok && playbook.FailuresOnly(program):
-		c.Errorf(then.NextCall.Pos, codeNextCallAfterFailure,
-			"next_call follows a success, but this policy matches only failures; move it to a policy such as when: \"{{ response.next is defined }}\"")
-	case then.Collect == nil && len(then.PageSinks) == 0:
-		c.Warnf(then.NextCall.Pos, codePagesNotCollected,
-			"next_call without collect or per_iteration.sink keeps only the last page; add collect: {strategy: append} to keep all")
+func checkPages(c *checker, step *playbook.Step) {
+	pages, collects := step.Incremental != nil && step.Incremental.Step != "", step.PagesCollect() != nil
+	for _, policy := range step.Retry {
+		then := &policy.Then
+		program, ok := policy.When.Program()
+		pages = pages || then.NextCall != nil
+		switch {
+		case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.Names("response"):
+			c.Warnf(then.Collect.Pos, codeCollectWithoutNextCall,
+				"collect without next_call: this policy repeats the same request, and its responses are not collected; add next_call with what changes, or remove collect")
+		case then.NextCall == nil:
+		case ok && playbook.FailuresOnly(program):
+			c.Errorf(then.NextCall.Pos, codeNextCallAfterFailure,
+				"next_call follows a success, but this policy matches only failures; move it to a policy such as when: \"{{ response.next is defined }}\"")
+		case then.Collect == nil && len(then.PageSinks) == 0 && !collects:
+			c.notCollected(step, policy)
+		}
 	}
+	if step.Collect != nil && !pages && step.Action != nil && !step.Secret {
+		c.Warnf(step.Collect.Pos, codeCollectWithoutNextCall,
+			"collect without next_call: step %q reads one page, and nothing is combined; add a policy with next_call, or remove collect%s", step.Name, instead(step))
+	}
+}
+
+// instead is how a step without pages says what its collect says.
+func instead(step *playbook.Step) string {
+	if step.Collect.Path == "" {
+		return ""
+	}
+	return " and write rows: " + step.Collect.Path
+}
+
+// notCollected reports pages of which only the last is kept: an error where the step says what their rows are, which would be
+// missing in a table.
+func (c *checker) notCollected(step *playbook.Step, policy *playbook.Policy) {
+	pos := policy.Then.NextCall.Pos
+	if step.ReadsRows() {
+		c.Errorf(pos, codePagesNotCollected, "the rows of pages that policy %d matches are neither written nor collected, as other policies write or collect theirs; "+
+			"add per_iteration or collect to policy %d, or collect: {strategy: append} to the step", policy.Number, policy.Number)
+		return
+	}
+	c.Warnf(pos, codePagesNotCollected,
+		"next_call without collect or per_iteration.sink keeps only the last page; to keep all, add collect: {strategy: append} to the step, or rows with the path to the rows")
 }
 
 // checkNextCalls compares the words of next_call with the fields of the step's tool:
@@ -264,27 +291,33 @@ func (c *checker) specOf(action *playbook.Action) (playbook.ToolSpec, bool) {
 	return c.tools.Spec(name)
 }
 
-// checkStrategies refuses policies that collect in different ways: what one has
+// checkStrategies refuses pages that are collected in different ways: what one way has
 // made of the pages before is nothing that another could continue with.
 func checkStrategies(c *checker, step *playbook.Step) {
-	var first *playbook.Policy
-	for _, policy := range step.Retry {
-		collect := policy.Then.Collect
+	var first *playbook.Collect
+	for collect := range step.Collects() {
 		switch {
-		case collect == nil:
 		case first == nil:
-			first = policy
-		case collect.Strategy != first.Then.Collect.Strategy:
-			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s cannot continue what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
-				collect.Strategy, first.Number, first.Then.Collect.Strategy)
+			first = collect
+		case collect.Strategy != first.Strategy:
+			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s cannot continue what line %d collects by strategy %s, which would be lost; use one strategy in all of the step",
+				collect.Strategy, first.Pos.Line, first.Strategy)
 		}
 	}
+}
+
+// collects reports whether a step collects its pages.
+func collects(step *playbook.Step) bool {
+	for range step.Collects() {
+		return true
+	}
+	return step.PagesCollect() != nil
 }
 
 // checkGiveUpSinks warns of sinks that are written after failures only and would
 // write rows of a result that no failed call has.
 func checkGiveUpSinks(c *checker, step *playbook.Step) {
-	if slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.Collect != nil }) {
+	if collects(step) {
 		return
 	}
 	for _, policy := range step.Retry {

@@ -30,6 +30,9 @@ func checkRouter(c *checker) {
 		if step.Where != nil {
 			refuse("where", step.Where.Pos)
 		}
+		if step.Collect != nil {
+			refuse("collect", step.Collect.Pos)
+		}
 		if step.Incremental != nil {
 			refuse("incremental", step.Incremental.Pos)
 		}

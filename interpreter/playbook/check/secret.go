@@ -69,6 +69,9 @@ func checkSecretStep(c *checker, step *playbook.Step) {
 	if step.Where != nil {
 		refuse(step.Where.Pos, "where", "a later call uses the whole response")
 	}
+	if step.Collect != nil {
+		refuse(step.Collect.Pos, "collect", "a later call uses the whole response")
+	}
 	for _, policy := range step.Retry {
 		then := policy.Then
 		has := map[string]bool{

@@ -47,7 +47,7 @@ func (c *checker) callShape(step *playbook.Step) *shape {
 	if step == nil || step.Action == nil {
 		return nil
 	}
-	collects, appends := false, true
+	collects, appends := step.Collect != nil, step.Collect == nil || step.Collect.Strategy == playbook.Append
 	for _, policy := range step.Retry {
 		then := &policy.Then
 		if then.Words.Has("result") || then.Words.Has("ignore") || then.OnExhausted == playbook.ExhaustedSucceed {

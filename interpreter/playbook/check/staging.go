@@ -50,8 +50,8 @@ func checkStagingPlace(c *checker, call playbook.CallAt, action *playbook.Action
 			step.Name, word)
 	case !slices.Contains(step.SuccessSinks(), call.Sink) && !slices.Contains(step.Sinks, call.Sink):
 		c.Errorf(at.Pos, codeStaging, "the policy matches only failures, after which nothing is published, so it cannot have a sink with %s; %s", word, remedy)
-	case action.PlaceNaming(playbook.AttemptNames(step.Retry)...) != nil:
-		c.Errorf(action.PlaceNaming(playbook.AttemptNames(step.Retry)...).Pos, codeStaging, "a sink with %s cannot depend on what the step reads: all its rows are published together, in one table; "+
+	case action.PlaceNaming(step.AttemptNames()...) != nil:
+		c.Errorf(action.PlaceNaming(step.AttemptNames()...).Pos, codeStaging, "a sink with %s cannot depend on what the step reads: all its rows are published together, in one table; "+
 			"use values of the workload, vars or earlier steps", word)
 	case step.Loop != nil && !slices.Contains(step.Sinks, call.Sink) && action.PlaceNaming(step.Loop.Element, "_loop") != nil:
 		c.Errorf(action.PlaceNaming(step.Loop.Element, "_loop").Pos, codeStaging, "a sink with %s cannot depend on the element: the rows of all iterations are published together, in one table; "+
