@@ -137,12 +137,13 @@ func RefusedAnswer(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
 
-// OversizedAnswer is that of one with more bytes than it may have.
+// OversizedAnswer is the error for an answer that is larger than it may be.
 func OversizedAnswer(most int) error {
 	return RefusedAnswer("an answer may have %d bytes; store larger data elsewhere, and answer with its location", most)
 }
 
-// Check finds what no answer may hold.
+// Check returns an error for an answer that nothing can accept: without a known verb, or with
+// too much of something.
 func (a Answer) Check() error {
 	switch a.Verb {
 	case AnswerComplete, AnswerFail, AnswerProgress:
@@ -161,7 +162,7 @@ func (a Answer) checkPlace() error {
 	return nil
 }
 
-// checkSizes finds what is too large to be kept.
+// checkSizes returns an error for what is too large to be kept.
 func (a Answer) checkSizes() error {
 	switch {
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:

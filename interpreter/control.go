@@ -120,7 +120,7 @@ func (c Control) Of(step string) Control {
 // every attempt and every list of runs reads.
 const maxControl = 50_000
 
-// CheckSize refuses what would be more than a run keeps.
+// CheckSize returns an error if the control is larger than a run can keep.
 func (c Control) CheckSize() error {
 	if size := EncodedSize(c); size > maxControl {
 		return fmt.Errorf("the pauses and settings, with their authors and reasons, would have %d bytes, and a run can keep %d; "+
@@ -129,7 +129,7 @@ func (c Control) CheckSize() error {
 	return nil
 }
 
-// Check finds what cannot be set.
+// Check returns an error for values that cannot be set.
 func (t Tuning) Check() error {
 	if t.MaxConcurrency < 0 || t.MaxConcurrency > playbook.MaxConcurrencyLimit {
 		return fmt.Errorf("max_concurrency must be from 1 to %d, not %d", playbook.MaxConcurrencyLimit, t.MaxConcurrency)

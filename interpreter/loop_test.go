@@ -349,6 +349,7 @@ func TestLoopWarnsOfWhatFailed(t *testing.T) {
 }
 
 // TestLoopInShards: a loop in shards has the result of one in one piece.
+// It passes maxLoopWarnings.
 func TestLoopInShards(t *testing.T) {
 	t.Parallel()
 	how := "stfc-ssfft-c"

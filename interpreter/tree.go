@@ -45,7 +45,7 @@ type Admission struct {
 	Close string `json:"close,omitempty"`
 }
 
-// Check finds what no run requests.
+// Check returns an error for a request that no run makes.
 func (a Admission) Check() error {
 	if a.Count == 0 && a.Close == "" || a.Tree.Most < 1 {
 		return errors.New("an admission needs a count, or a run to close, and a tree with a limit")
@@ -112,7 +112,7 @@ func (c *Census) Admit(asked Admission) AdmissionAnswer {
 	return AdmissionAnswer{Count: granted}
 }
 
-// Check finds what no census is.
+// Check returns an error for a state that no census can have.
 func (c Census) Check() error {
 	if c.Admitted < 0 || len(c.Closed) > mostClosed {
 		return fmt.Errorf("%d runs admitted and %d closed", c.Admitted, len(c.Closed))

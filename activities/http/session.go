@@ -40,7 +40,8 @@ type sessionLogin struct {
 	http    *http.Client
 	jar     http.CookieJar // nil where cookies are not kept
 
-	// What a login was refused with, and when; of the flight.
+	// refusal is the error with which the login was refused, nil for none, and refusedAt when.
+	// They are guarded by the flight, which makes one login at a time.
 	refusal   *tool.Error
 	refusedAt time.Time
 }

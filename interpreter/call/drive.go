@@ -118,8 +118,8 @@ func (v View) SnapshotFor(pages bool) *State {
 	return &state
 }
 
-// Apply applies what an activity has done of the call: its end, or how far it has come,
-// with an outcome that is not in that yet. It reports whether the call came further.
+// Apply merges what an activity has done for the call: its result, or its new state, and the
+// outcome of an attempt made after that state. It reports whether the call has advanced.
 func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	switch {
 	case driven.Result != nil:

@@ -26,8 +26,7 @@ type Task struct {
 	Name string              `json:"name"`
 	Hash string              `json:"hash,omitempty"`
 	Run  interpreter.RunInfo `json:"run"`
-	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
-	// reprocess.
+	// ID is the workflow ID of a reprocess; "" for other runs, whose ID is Run.WorkflowID.
 	ID string `json:"id,omitempty"`
 	// StartedAt is when that reprocess started.
 	StartedAt time.Time        `json:"started_at,omitzero"`

@@ -45,7 +45,8 @@ const likeWords = `(?:sk|rk|pk)_|pat-|key-|secret_|npm_|hf_`
 const webToken = `eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)*`
 
 var (
-	// token is a text that is one; wordyToken has digits too then.
+	// token matches texts that are certainly tokens. wordyToken matches beginnings that words
+	// have too: such a text is a token only if it has digits.
 	token      = regexp.MustCompile(`^(?:(?:` + beginnings + `)[A-Za-z0-9_.~+/=-]{4,}|eyJ[A-Za-z0-9_-]{10,}\..*)$`)
 	wordyToken = regexp.MustCompile(`^(?:` + likeWords + `)[A-Za-z0-9_.~+/=-]{4,}$`)
 	// tokenInside finds tokens within a text.

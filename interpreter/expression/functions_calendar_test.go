@@ -1,6 +1,7 @@
 package expression_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,22 @@ func TestCalendarRefused(t *testing.T) {
 		`time_range(now(), now(), 0)`:                       `time_range: the step must be positive, such`,
 		`len(time_range("1000-01-01", "9000-01-01", "1s"))`: `the expressions of one decision may`,
 		`timedelta(days)`:                                   `"timedelta" is not a function here; write add_time(t, "-1d")`,
+	} {
+		require.Contains(t, evaluated(t, source), want, source)
+	}
+}
+
+// TestBoundsOfFunctions passes maxSeconds, mostTimeText and mostDigits.
+func TestBoundsOfFunctions(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("9", 101)
+	for source, want := range map[string]string{
+		`add_time(now(), 9000000001)`:        `add_time: 9000000001 seconds are too long to be added to a time`,
+		`add_time(now(), 9000000001.5)`:      `seconds are too long to be added to a time`,
+		`add_time(now(), "` + long + `d")`:   `is not an amount of time`,
+		`format_time(now(), "` + long + `")`: `a layout has at most 100 characters`,
+		`round(1.5, 1000000000)`:             `1.5`,
+		`round(1.5, -1000000000)`:            `0`,
 	} {
 		require.Contains(t, evaluated(t, source), want, source)
 	}

@@ -10,7 +10,7 @@ import (
 // ledgers.
 const MaxName = 500
 
-// Check finds what no call claims.
+// Check returns an error if no call can have made the claim, as clients can send any.
 func (c Claim) Check() error {
 	switch {
 	case c.Holder == "" || len(c.Holder) > maxText || len(c.Run) > maxText:
@@ -46,7 +46,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Check finds what no call moves.
+// Check returns an error for a move that no call makes.
 func (w StateWrite) Check() error {
 	switch {
 	case w.Holder == "" || len(w.Holder) > maxText:
@@ -71,7 +71,7 @@ func (c Cursor) check() error {
 	return nil
 }
 
-// CheckWrites finds what is no list of writes.
+// CheckWrites returns an error for a list of writes that no call makes.
 func CheckWrites(writes []StateWrite) error {
 	if len(writes) == 0 || len(writes) > maxMoves {
 		return fmt.Errorf("%d writes at once; 1 to %d go together", len(writes), maxMoves)
@@ -84,7 +84,7 @@ func CheckWrites(writes []StateWrite) error {
 	return nil
 }
 
-// Check finds what is no change by a person.
+// Check returns an error for a change that a person cannot make.
 func (c StateChange) Check() error {
 	if c.By == "" || len(c.By) > maxText || len(c.Note) > maxText {
 		return errors.New("a change needs somebody who makes it, and a note of at most 1,000 bytes")

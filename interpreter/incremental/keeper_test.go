@@ -421,7 +421,7 @@ func shown(watermark int) string {
 	return fmt.Sprint(watermark)
 }
 
-// TestChecks passes MaxName, maxText and maxMoves.
+// TestChecks passes MaxName, maxText, maxTables, maxCursor and maxMoves.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.SourceIdentity{Type: incremental.Time}}
@@ -433,6 +433,7 @@ func TestChecks(t *testing.T) {
 		func(c *incremental.Claim) { c.Run = strings.Repeat("x", 1001) },
 		func(c *incremental.Claim) { c.Source.Type = "other" },
 		func(c *incremental.Claim) { c.Source.CursorPath = strings.Repeat("x", 1001) },
+		func(c *incremental.Claim) { c.Tables = make([]string, 1001) },
 	} {
 		wrong := claim
 		change(&wrong)

@@ -109,7 +109,7 @@ func (f Form) unit() time.Duration {
 	return time.Nanosecond
 }
 
-// CheckStep finds what is no length of a slice.
+// CheckStep returns an error for a text that is not the length of a slice.
 func (f Form) CheckStep(step string) error {
 	began := time.Date(2023, time.February, 1, 0, 0, 0, 0, time.UTC)
 	next, err := expression.AddAmount(began, step)

@@ -69,7 +69,7 @@ func ClaimOf(playbook string, all []Partition) BackfillClaim {
 	return c
 }
 
-// Check finds what no backfill claims.
+// Check returns an error for a claim that no backfill makes.
 func (c BackfillClaim) Check() error {
 	switch {
 	case c.Run == "" || c.First == "":

@@ -54,7 +54,7 @@ type Note struct {
 	Status    Status    `json:"status"`
 }
 
-// Check finds what no run notes.
+// Check returns an error for a note that no run writes.
 func (n Note) Check() error {
 	p := n.Partition
 	switch {

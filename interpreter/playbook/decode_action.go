@@ -194,8 +194,8 @@ func readWorkbook(d *decoder, n *yaml.Node) []*Action {
 // ListArgs says what takes a list as args.
 const ListArgs = "; a sink writes a list, a row for each element: sink: {tool: …, table: …, args: …}"
 
-// readCallArgs refuses args that cannot be laid over by name. A sink's args may be
-// a list of rows, those of a call are a map.
+// readCallArgs reports args of a call that are no map: a call merges its args by name. Only
+// those of a sink may be a list of rows.
 func readCallArgs(d *decoder, action *Action, path string) {
 	args := action.Args
 	if args == nil || args.Kind == MapNode {
@@ -276,8 +276,8 @@ func (s *RowShape) Nodes() []*Node {
 	return entryValues(s.Fields)
 }
 
-// Excludes reports whether a field of rows is left out.
-func (s *RowShape) Excludes(name string) bool {
+// excludes reports whether a field of rows is left out.
+func (s *RowShape) excludes(name string) bool {
 	return s != nil && slices.ContainsFunc(s.Exclude, func(one *Excluded) bool { return one.Name == name })
 }
 
@@ -353,7 +353,7 @@ func readExcluded(d *decoder, w written, shape *RowShape) {
 		if !ok {
 			continue
 		}
-		if shape.Excludes(name) {
+		if shape.excludes(name) {
 			d.Errorf(position(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
 			continue
 		}

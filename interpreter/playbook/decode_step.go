@@ -150,12 +150,12 @@ func readStepAction(d *decoder, f *fields, step *Step) *Action {
 // readFieldWithoutTool is the hint to what is meant by an unknown key of a step that has no tool.
 func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
 	if known, ok := stepSection.find(name, true); ok && known.name == "tool" {
-		return Says(Writes(known.name).Text + ", such as tool: http")
+		return Says(writeInstead(known.name).Text + ", such as tool: http")
 	} else if ok {
-		return Writes(known.name)
+		return writeInstead(known.name)
 	}
 	if newer, ok := olderFields[name]; ok {
-		return Writes(newer)
+		return writeInstead(newer)
 	}
 	if hint, found := d.meantKey(name, stepSection); found {
 		return hint

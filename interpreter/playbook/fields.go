@@ -101,7 +101,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 // levels and of other systems are distinguished from misspelt ones.
 func (d *decoder) nearKey(name string, s *section) Hint {
 	if known, ok := s.find(name, true); ok {
-		return Writes(known.name)
+		return writeInstead(known.name)
 	}
 	if s.below != nil {
 		if _, ok := s.below.find(name, false); ok {

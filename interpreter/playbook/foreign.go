@@ -294,11 +294,11 @@ func misplaced(name, word, place, shown string) Hint {
 func FieldHint(name, of string, spec ToolSpec) Hint {
 	s := sectionNamed(of)
 	if known, ok := s.find(name, true); ok {
-		return Writes(known.name)
+		return writeInstead(known.name)
 	}
 	if newer, ok := olderFields[name]; ok {
 		if _, known := spec.Field(newer); known {
-			return Writes(newer)
+			return writeInstead(newer)
 		}
 	}
 	if found := foreignKey(name, s, &spec); found.Text() != "" {

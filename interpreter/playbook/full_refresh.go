@@ -16,9 +16,9 @@ func (pb *Playbook) FullRefreshable() []string {
 	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
 }
 
-// StepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the
+// stepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the
 // playbook that it is in; nil where there is none.
-func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
+func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	outer, inner, isWithin := strings.Cut(name, "/")
 	step = pb.Step(outer)
 	switch {
@@ -27,7 +27,7 @@ func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
 	case step == nil || step.Action == nil || step.Action.Inline == nil:
 		return pb, nil
 	}
-	return step.Action.Inline.StepWithin(inner)
+	return step.Action.Inline.stepWithin(inner)
 }
 
 // Within are those of some names, STEP/INNER, that are within a step, as its playbook has them.
@@ -39,7 +39,7 @@ func Within(step string, names []string) []string {
 // no state, and those whose sink would insert the rows of earlier runs twice.
 func (pb *Playbook) CheckFullRefresh(steps []string) error {
 	for _, name := range steps {
-		of, step := pb.StepWithin(name)
+		of, step := pb.stepWithin(name)
 		outer, _, isWithin := strings.Cut(name, "/")
 		switch runs := pb.Step(outer); {
 		case step != nil && step.Incremental == nil:

@@ -115,8 +115,8 @@ type Hint struct {
 // Says is a hint that explains, and names no word to write in place of the unknown one.
 func Says(text string) Hint { return Hint{Text: text} }
 
-// Writes is a hint that the present version of the language has another word.
-func Writes(word string) Hint {
+// writeInstead is a hint that the present version of the language has another word.
+func writeInstead(word string) Hint {
 	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: named(word)}
 }
 

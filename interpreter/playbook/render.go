@@ -84,9 +84,9 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 	return n.Render(scope, b)
 }
 
-// RenderWithout is RenderKey as text, in which expressions that name the element stay as they
+// renderWithout is RenderKey as text, in which expressions that name the element stay as they
 // are written. The error is always an *EvalError.
-func (n *Node) RenderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
+func (n *Node) renderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
 	if n.Template == nil || element == "" || !n.Names(element) {
 		value, err := n.RenderKey(scope, b)
 		return expression.Text(value), err

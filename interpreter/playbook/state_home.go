@@ -173,7 +173,7 @@ func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.B
 	if step.Loop != nil {
 		element = step.Loop.Element
 	}
-	return step.Incremental.State.RenderWithout(element, scope, b)
+	return step.Incremental.State.renderWithout(element, scope, b)
 }
 
 // KeptState is a state that runs of a playbook keep, for people.

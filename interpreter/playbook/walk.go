@@ -33,10 +33,8 @@ const (
 	AtNotices = AtStepNotice | AtRunNotice
 	AtSinks   = AtThenSink | AtLoopSink | AtStepSink | AtNotices
 	AtAfter   = AtWhen | AtThen | AtSinks | AtVars | AtNext
-	InLoop    = AtField | AtWhen | AtThen | AtThenSink | AtLoopSink
 	AtRunTime = AtOutput | AtCollection | AtField | AtWorkbook | AtAfter
 	AtBegin   = AtToolName | AtConcurrency // no step has run
-	AllSpots  = AtRunTime | AtBegin | AtState
 )
 
 // StepSpot is one spot of one step; step is nil for output and the workbook.

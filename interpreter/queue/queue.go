@@ -46,7 +46,7 @@ type Holding struct {
 	Queue string `json:"queue"` // that of the queue
 }
 
-// Check finds what no run sends.
+// Check returns an error for a message that no run sends.
 func (r Request) Check() error {
 	switch {
 	case r.WorkflowID == "" || len(r.WorkflowID) > 1000 || len(r.RunID) > 100 || len(r.Visit) > 1000:

@@ -57,7 +57,8 @@ const (
 	maxAwayName = 2000
 )
 
-// CheckAway finds what no worker reports of attempts that were dropped.
+// CheckAway returns an error if waiting attempts that a worker reports cannot be genuine: too
+// many, or with impossible names.
 func CheckAway(away []Away) error {
 	if len(away) > mostAway {
 		return errors.New("too many reports")

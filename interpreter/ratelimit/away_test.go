@@ -2,6 +2,8 @@ package ratelimit_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,4 +78,16 @@ func TestNobodyIsCalledInOrder(t *testing.T) {
 		require.Empty(t, limiter.Call(now))
 	}
 	require.Len(t, limiter.Away, 100)
+}
+
+// TestReportsThatNoWorkerSends passes mostAway and maxAwayName.
+func TestReportsThatNoWorkerSends(t *testing.T) {
+	t.Parallel()
+	one := ratelimit.Away{Workflow: "run", Step: "fetch"}
+	require.NoError(t, ratelimit.CheckAway([]ratelimit.Away{one}))
+	for _, away := range [][]ratelimit.Away{
+		slices.Repeat([]ratelimit.Away{one}, 1001), {{Step: "fetch"}}, {{Workflow: strings.Repeat("w", 1990), Step: "fetch-step-"}},
+	} {
+		require.Error(t, ratelimit.CheckAway(away))
+	}
 }

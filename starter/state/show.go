@@ -41,8 +41,8 @@ type stateDocument struct {
 	Rows    int64     `json:"rows"`          // that its last call has written
 	// Table is the one that it is kept for, as its database names it.
 	Table string `json:"table,omitempty"`
-	// HeldBy are the runs whose visits of the step hold its states now, and HeldSince is when the first of them got its turn. nil is
-	// not known.
+	// HeldBy are the runs that hold the step's states now, nil if that is not known. HeldSince
+	// is when the first of them got its state.
 	HeldBy    []string  `json:"held_by,omitzero"`
 	HeldSince time.Time `json:"held_since,omitzero"`
 }

@@ -56,7 +56,7 @@ func (s SharedWindow) Falls(reported SharedWindow, width int) bool {
 		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
 }
 
-// Check finds what no loop shares.
+// Check returns an error for numbers that no loop can share.
 func (s SharedWindow) Check() error {
 	if s.Slots < 0 || s.Open < 0 || s.Slots > MaxOpen || s.Open > MaxOpen {
 		return fmt.Errorf("%d slots and %d iterations that are shared", s.Slots, s.Open)

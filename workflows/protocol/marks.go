@@ -18,7 +18,8 @@ type IgnoredMark struct {
 	Index   *int   `json:"index,omitempty"`
 }
 
-// HoldMark records that a call began to wait for a person. Such a wait has no timer, so no other event of the history shows it.
+// HoldMark records in the history that a call began to wait for a person. Such a wait has no
+// timer, so no other event shows it.
 type HoldMark struct {
 	Held  string `json:"held"` // the step, or the place of a sink
 	Index *int   `json:"index,omitempty"`

@@ -275,7 +275,8 @@ func (s *steering) changed(
 	return control, changed
 }
 
-// checkSize refuses a command with which the run would keep too much of them.
+// checkSize refuses a command if the run's pauses and settings would then be larger than its
+// memo may have.
 func (s *steering) checkSize(command protocol.CommandInput, changes func(protocol.CommandInput, *interpreter.Control) bool) error {
 	control, changed := s.changed(command, s.Run.StartedAt, changes)
 	if !changed {

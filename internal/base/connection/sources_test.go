@@ -112,6 +112,16 @@ func TestABrokenFileLeavesTheLastValue(t *testing.T) {
 	require.EqualError(t, err, "file shop, field password: no such secret")
 }
 
+// TestALargeFileIsNoSecret passes mostSecret.
+func TestALargeFileIsNoSecret(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.write(t, "log", strings.Repeat("x", 1<<20+1))
+	_, err := v.Read(connection.SecretSource{From: "file", Path: "log"}, false)
+	require.ErrorIs(t, err, connection.ErrUnreadable)
+	require.ErrorContains(t, err, "it has more than 1048576 bytes")
+}
+
 // TestAPathStaysInItsDirectory whatever is there.
 func TestAPathStaysInItsDirectory(t *testing.T) {
 	t.Parallel()

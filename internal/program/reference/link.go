@@ -49,7 +49,7 @@ var pages = map[string]string{
 	"retry": "retry", "sink": "sinks",
 }
 
-// pagesOf are the pages that have all entries of a kind.
+// pagesOf are the pages that list all entries of a kind.
 var pagesOf = map[Kind]string{
 	OfTool: "tools", OfField: "tools", OfName: "expressions", OfFunction: "expressions", OfTestKey: "tests", OfCode: "diagnostics", OfStatus: "statuses",
 	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
@@ -107,8 +107,8 @@ func Anchor(heading string) string {
 	return b.String()
 }
 
-// concepts are the headings that explain what keys are for, by the paths of keys: the longest one
-// that an entry begins with counts.
+// concepts maps paths of keys to the heading that explains them. An entry has the heading of
+// the longest path with which its own begins.
 var concepts = map[string]string{
 	"metadata.schedule": "docs/how-to/schedule.md", "metadata.triggers": "docs/how-to/call-from-outside.md", "concurrency": "docs/concepts/concurrency.md",
 	"partitions": "docs/concepts/state.md#partitions", "workbook": "docs/concepts/runs.md#workbook-and-named-policies", "policies": "docs/concepts/runs.md#workbook-and-named-policies",

@@ -288,3 +288,10 @@ func TestStyles(t *testing.T) {
 		}
 	}
 }
+
+// TestALongLineOfCurl passes maxCurl.
+func TestALongLineOfCurl(t *testing.T) {
+	t.Parallel()
+	_, err := scaffold.FromCurl("curl http://x -d '" + strings.Repeat("x", 1<<20) + "'")
+	require.ErrorContains(t, err, "at most 1048576 are read")
+}

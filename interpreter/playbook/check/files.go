@@ -25,8 +25,8 @@ type Files struct {
 	size    int
 }
 
-// NewFiles are files that read gives. Its errors say what is wrong, and are shown
-// to the author of the playbook.
+// NewFiles makes Files whose texts read returns. Authors see its errors, so they have to say
+// what is wrong with the file.
 func NewFiles(read func(name string) ([]byte, error)) *Files {
 	return &Files{read: read, texts: map[string]string{}, checked: map[string]bool{}}
 }

@@ -197,7 +197,7 @@ func (c *checker) insideLoop(at playbook.StepSpot) bool {
 	if at.Spot == playbook.AtWorkbook {
 		return len(c.elements(at)) > 0
 	}
-	return at.Step != nil && at.Step.Loop != nil && at.Spot&playbook.InLoop != 0
+	return at.Step != nil && at.Step.Loop != nil && at.Spot&inLoop != 0
 }
 
 // elements are the elements of loops that a site may name. A workbook entry
@@ -211,7 +211,7 @@ func (c *checker) elements(at playbook.StepSpot) []string {
 				names = append(names, step.Loop.Element)
 			}
 		}
-	case at.Step != nil && at.Step.Loop != nil && at.Spot&(playbook.InLoop|playbook.AtState) != 0:
+	case at.Step != nil && at.Step.Loop != nil && at.Spot&(inLoop|playbook.AtState) != 0:
 		names = append(names, at.Step.Loop.Element)
 	}
 	return names

@@ -6,6 +6,13 @@ import (
 	"reprise/interpreter/playbook"
 )
 
+const (
+	// inLoop are the spots whose expressions see the iteration of the step's loop.
+	inLoop = playbook.AtField | playbook.AtWhen | playbook.AtThen | playbook.AtThenSink | playbook.AtLoopSink
+	// anywhere are all spots that have expressions.
+	anywhere = playbook.AtRunTime | playbook.AtBegin | playbook.AtState
+)
+
 // word is a name that the language gives a value: the table of
 // docs/concepts/expressions.md#names.
 type word struct {
@@ -18,13 +25,13 @@ type word struct {
 }
 
 var words = []word{
-	{name: "workload", where: playbook.AllSpots, known: "everywhere", doc: "the inputs of the run: the playbook's defaults, overridden by the inputs that the run was given"},
+	{name: "workload", where: anywhere, known: "everywhere", doc: "the inputs of the run: the playbook's defaults, overridden by the inputs that the run was given"},
 	{name: "steps", where: playbook.AtRunTime, known: "everywhere except in tool, concurrency and incremental.state", doc: "the envelopes of steps: `steps.NAME` has `status`, `data`, `error` and `meta`"},
 	{name: "vars", where: playbook.AtRunTime, known: "everywhere except in tool, concurrency and incremental.state", doc: "the values that steps have set with `vars`"},
 	{name: "args", where: playbook.AtRunTime, known: "everywhere except in tool, concurrency and incremental.state", doc: "the `args` of the call"},
 	{name: "execution_id", where: playbook.AtRunTime | playbook.AtConcurrency, known: "everywhere except in tool and incremental.state", doc: "the workflow ID of the run"},
 	{name: "run", where: playbook.AtRunTime | playbook.AtConcurrency, known: "everywhere except in tool and incremental.state", doc: "the run: its first run ID, start time and playbook, and the scheduled time if a schedule started it"},
-	{name: "_loop", where: playbook.InLoop | playbook.AtWorkbook, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop", doc: "the iteration: `index` from 0, `count` from 1, and `size`, the number of elements"},
+	{name: "_loop", where: inLoop | playbook.AtWorkbook, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop", doc: "the iteration: `index` from 0, `count` from 1, and `size`, the number of elements"},
 	{name: "response", where: playbook.AtAfter, known: "in when, then, sinks, vars and next", doc: "the data of the last attempt if it succeeded; nil after a failure"},
 	{name: "error", where: playbook.AtAfter, known: "in when, then, sinks, vars and next", doc: "the error of the last attempt if it failed"},
 	{name: "this", where: playbook.AtAfter, known: "in when, then, sinks, vars and next", doc: "the envelope of the attempt: `status`, `data`, `error` and `meta`"},
