@@ -35,8 +35,8 @@ type RowTotals struct {
 	// Read are those that pages contributed, and that files and queries returned; what is no list is one row where the step has
 	// a sink, else none. Zero in a table.
 	Read int64 `json:"read,omitempty"`
-	// Written are those that were inserted, updated, or given to what is no table. It includes Inserted and Updated, which
-	// are zero where the database does not say it.
+	// Written are those that were inserted, updated, or given to what is not a table. It includes Inserted and Updated, which are zero
+	// if the database cannot tell them apart cheaply: for upserts of SQLite, and of PostgreSQL into anything but a plain table.
 	Written  int64 `json:"written,omitempty"`
 	Inserted int64 `json:"inserted,omitempty"`
 	Updated  int64 `json:"updated,omitempty"`

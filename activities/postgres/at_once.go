@@ -64,7 +64,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	if err != nil || !settled.IsPlain() || settled.Repeats() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.Lacking()) > 0 {
 		return result, errNotAtOnce
 	}
-	statement, encode := table.insertionOf(settled, table.textForms(settled)).ofParameters()
+	insertion := table.insertionOf(settled, table.textForms(settled))
+	statement, encode := insertion.ofParameters()
 	rows, err := encode(settled.Rows)
 	if err != nil || rows.rows < len(settled.Rows) || rows.bytes > atOnceBytes {
 		return result, errNotAtOnce
@@ -79,10 +80,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	if err != nil {
 		return result, err
 	}
-	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
-		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
-		return nil
-	})
+	insertion.queue(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written) })
 	session.prepared.prepare(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		if session.prepared.lost(ctx, conn, err) {

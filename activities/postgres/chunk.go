@@ -1,10 +1,7 @@
 package postgres
 
 import (
-	"context"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
@@ -22,23 +19,19 @@ type chunk struct {
 	rows, bytes int
 }
 
-// sendRows runs a statement whose parameters are rows, as often as they have chunks.
-func sendRows(
-	ctx context.Context, tx pgx.Tx, statement string, encode func([]map[string]any) (chunk, error), rows []map[string]any,
-) (affected int64, err error) {
+// sendRows sends rows, which are the parameters of a statement, in as many chunks as they have.
+func sendRows(rows []map[string]any, encode func([]map[string]any) (chunk, error), send func(parameters []any) error) error {
 	for rest := rows; len(rest) > 0; {
 		first, err := encode(rest)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		tag, err := tx.Exec(ctx, statement, first.parameters...)
-		if err != nil {
-			return 0, err
+		if err := send(first.parameters); err != nil {
+			return err
 		}
-		affected += tag.RowsAffected()
 		rest = rest[first.rows:]
 	}
-	return affected, nil
+	return nil
 }
 
 // encodeChunk makes a JSON list of the first rows.

@@ -48,6 +48,9 @@ type target struct {
 	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
 	// view and no foreign table.
 	copyable bool
+	// splits says that an upsert can return which rows are new, by their xmax: only the rows of a heap have it, and to return it takes the
+	// right to read the table, and may not need a policy for rows.
+	splits bool
 	// tempAllowed says that the user may make temporary tables.
 	tempAllowed bool
 	// foreign says that the table, or a partition of it, is on another server.
@@ -179,6 +182,8 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 			EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND a.attnum = ANY (i.indkey)),
 			c.relkind IN ('r', 'p'),
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
+			c.relkind = 'r' AND c.relam = (SELECT m.oid FROM pg_am m WHERE m.amname = 'heap') AND NOT c.relrowsecurity AND NOT c.relhasrules
+				AND has_table_privilege(c.oid, 'SELECT'),
 			has_database_privilege(current_database(), 'TEMPORARY'),
 			CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
 				SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid WHERE f.relkind = 'f') ELSE false END
@@ -200,7 +205,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				unique bool
 			)
 			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &column.Bytes, &column.Required, &form.collation, &form.fallback,
-				&unique, &t.target.plain, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
+				&unique, &t.target.plain, &t.target.copyable, &t.target.splits, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
 			form.exact = column.Type

@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"reprise/activities/sqltool"
 	"reprise/interpreter/lists"
@@ -14,6 +18,8 @@ const (
 	givenName    = "reprise_given"
 	positionName = "reprise_n"
 	hasPrefix    = "reprise_has_"
+	writtenName  = "reprise_written"
+	isNewName    = "reprise_new"
 )
 
 // insertion is how the rows of a write get into its table by one statement: in the order of their key, so that writes of the same
@@ -28,13 +34,18 @@ type insertion struct {
 	// ordered are the columns by which rows are written, empty where they are written as they came.
 	ordered []string
 	formOf  func(column string) columnForm
+	// splits says that the statement returns how many rows it has inserted and how many it has updated.
+	splits bool
 	// relation is the name of the rows in the FROM clause of a subquery.
 	relation string
 }
 
 // insertionOf is the insertion of a write into the table that the transaction has described.
 func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insertion {
-	i := &insertion{write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] }}
+	i := &insertion{
+		write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] },
+		splits: w.Updates() && t.target.splits,
+	}
 	for _, column := range w.Lacking() {
 		if w.Updates() || i.formOf(column).fallback != "" {
 			i.partial = append(i.partial, column)
@@ -95,8 +106,49 @@ func (i *insertion) statement(with, from, position string, given []string) strin
 	for _, column := range i.absent {
 		values = append(values, i.present(column))
 	}
-	return with + "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
+	insert := "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
 		i.order(position) + w.Conflict(i.lacks)
+	if !i.splits {
+		return with + insert
+	}
+	if with = strings.TrimSuffix(with, " ") + ", "; with == ", " {
+		with = "WITH "
+	}
+	return with + writtenName + " AS (" + insert + " RETURNING xmax = 0 AS " + isNewName + ") SELECT count(*) FILTER (WHERE " + isNewName +
+		"), count(*) FILTER (WHERE NOT " + isNewName + ") FROM " + writtenName
+}
+
+// run runs a statement of the insertion.
+func (i *insertion) run(ctx context.Context, tx pgx.Tx, statement string, parameters []any) (sqltool.WriteResult, error) {
+	if !i.splits {
+		tag, err := tx.Exec(ctx, statement, parameters...)
+		return sqltool.Affected(tag.RowsAffected()), err
+	}
+	return readSplit(tx.QueryRow(ctx, statement, parameters...))
+}
+
+// queue adds a statement of the insertion to a batch; done gets what it has written.
+func (i *insertion) queue(batch *pgx.Batch, statement string, parameters []any, done func(sqltool.WriteResult)) {
+	queued := batch.Queue(statement, parameters...)
+	if !i.splits {
+		queued.Exec(func(tag pgconn.CommandTag) error {
+			done(sqltool.Affected(tag.RowsAffected()))
+			return nil
+		})
+		return
+	}
+	queued.QueryRow(func(row pgx.Row) error {
+		written, err := readSplit(row)
+		done(written)
+		return err
+	})
+}
+
+// readSplit reads what a statement returns that splits.
+func readSplit(row pgx.Row) (sqltool.WriteResult, error) {
+	var inserted, updated int64
+	err := row.Scan(&inserted, &updated)
+	return sqltool.Split(inserted, updated), err
 }
 
 // orFallback is the value of a column, or what a row has that lacks it.

@@ -170,26 +170,32 @@ type tableTx struct {
 func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) +
 		" WHERE " + sqltool.SameKey(w.Key, givenName, thereName) + " AND " + w.NotOlder(givenName, thereName)
-	return sendRows(ctx, t.tx, statement, encodeChunk, only(w.DeleteColumns(), w.Deletes))
+	var deleted int64
+	err := sendRows(only(w.DeleteColumns(), w.Deletes), encodeChunk, func(parameters []any) error {
+		tag, err := t.tx.Exec(ctx, statement, parameters...)
+		deleted += tag.RowsAffected()
+		return err
+	})
+	return deleted, err
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
-func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
+func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	written, err := t.insert(ctx, w)
 	return written, placed(w, err)
 }
 
-func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
+func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written sqltool.WriteResult, err error) {
 	if len(w.Rows) == 0 {
-		return 0, nil
+		return written, nil
 	}
 	if err := cmp.Or(refuseNUL(w), w.RefuseNoBytes()); err != nil {
-		return 0, err
+		return written, err
 	}
 	if !t.target.plain && len(w.Lacking()) > 0 { // it may have other defaults than those below it
 		for _, part := range w.InRuns() {
-			n, err := t.insert(ctx, part)
-			if written += n; err != nil {
+			one, err := t.insert(ctx, part)
+			if written = written.Plus(one); err != nil {
 				return written, err
 			}
 		}
@@ -198,12 +204,18 @@ func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written in
 	insertion := t.insertionOf(w, t.textForms(w))
 	switch {
 	case insertion.forms != nil && insertion.isDirect() && t.target.copyable:
-		return copyFrom(ctx, t.tx, w.QuotedTable(), insertion)
+		copied, err := copyFrom(ctx, t.tx, w.QuotedTable(), insertion)
+		return sqltool.Affected(copied), err
 	case insertion.forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, insertion)
 	}
 	statement, encode := insertion.ofParameters()
-	return sendRows(ctx, t.tx, statement, encode, w.Rows)
+	err = sendRows(w.Rows, encode, func(parameters []any) error {
+		one, err := insertion.run(ctx, t.tx, statement, parameters)
+		written = written.Plus(one)
+		return err
+	})
+	return written, err
 }
 
 // textForms are the forms of the columns of a write, nil where its values cannot travel as text.
@@ -216,7 +228,7 @@ func (t *tableTx) textForms(w *sqltool.TableWrite) []columnForm {
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
-func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (int64, error) {
+func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (written sqltool.WriteResult, err error) {
 	const name = "reprise_rows"
 	const beside = "pg_temp." + name
 	columns := sqltool.QuoteNames(i.write.Columns)
@@ -224,20 +236,15 @@ func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (int64, error) {
 		columns += ", true AS " + has(at)
 	}
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE "+name+" AS SELECT "+columns+" FROM "+i.write.QuotedTable()+" WITH NO DATA"); err != nil {
-		return 0, err
+		return written, err
 	}
 	if _, err := copyFrom(ctx, tx, beside, i); err != nil {
-		return 0, err
+		return written, err
 	}
-	var written int64
 	batch := &pgx.Batch{}
-	batch.Queue(i.ofTable(beside)).
-		Exec(func(tag pgconn.CommandTag) error {
-			written = tag.RowsAffected()
-			return nil
-		})
+	i.queue(batch, i.ofTable(beside), nil, func(done sqltool.WriteResult) { written = done })
 	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
-	err := tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close()
 	return written, err
 }
 

@@ -24,7 +24,12 @@ const (
 )
 
 // Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
+func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
+	written, err := t.insert(ctx, w)
+	return sqltool.Affected(written), err
+}
+
+func (t tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}

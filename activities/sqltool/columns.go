@@ -67,8 +67,9 @@ type SchemaTx interface {
 type TableTx interface {
 	StateTx
 	SchemaTx
-	// Insert writes the rows by the mode of the write, and gives how many were written.
-	Insert(ctx context.Context, w *TableWrite) (int64, error)
+	// Insert writes the rows by the mode of the write, and returns how many were written and, if the database can say it at no
+	// noticeable cost, how many of them were new.
+	Insert(ctx context.Context, w *TableWrite) (WriteResult, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
 	Delete(ctx context.Context, w *TableWrite) (int64, error)
 	// Turns parts a write into what is made one after the other, so that rows of one key, by the database's own equality,
@@ -206,12 +207,12 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Writ
 				return written, err
 			}
 		}
-		affected, err := insert(ctx, turn)
+		inserted, err := insert(ctx, turn)
 		if err != nil {
 			return written, err
 		}
 		if !turn.counted {
-			written.affected += affected
+			written = written.Plus(inserted)
 		}
 	}
 	if w.leftOut.RejectedRows > 0 {

@@ -253,6 +253,9 @@ func (w *TableWrite) keysWritten(key []string) (rows []map[string]any, known boo
 func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWrite, error) {
 	key, some, err := s.readNewer(ctx)
 	if !some || err != nil || len(settled.Rows)+len(settled.Deletes) == 0 {
+		if err == nil && s.newer != nil {
+			_, err = s.tx.Columns(ctx, s.write) // a transaction knows one table
+		}
 		return settled, err
 	}
 	rows := slices.Concat(settled.Rows, settled.Deletes)

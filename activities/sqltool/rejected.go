@@ -94,7 +94,7 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 
 // inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
 // that are not refused without it.
-func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (int64, error), fit *TableWrite, err error) {
+func inserting(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (WriteResult, error), fit *TableWrite, err error) {
 	if w.table == nil && !w.lenient && !w.finding && w.where == nil {
 		return tx.Insert, w, nil
 	}
@@ -138,9 +138,9 @@ func (e *RefusedRowError) Error() string { return e.err.Error() }
 func (e *RefusedRowError) Unwrap() error { return e.err }
 
 // insert writes rows together, and where the database refuses that, the halves of them.
-func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, err error) {
+func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written WriteResult, err error) {
 	if len(w.Rows) == 0 {
-		return 0, nil
+		return written, nil
 	}
 	err = r.tx.Try(ctx, func() (err error) {
 		written, err = r.tx.Insert(ctx, w)
@@ -151,19 +151,19 @@ func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, e
 	case err == nil:
 		return written, nil
 	case refusal == nil, w.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
-		return 0, err
+		return WriteResult{}, err
 	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
-		return 0, &RefusedRowError{w.Number(0), err}
+		return WriteResult{}, &RefusedRowError{w.Number(0), err}
 	case len(w.Rows) == 1:
-		return 0, r.refuse(ctx, w, refusal)
+		return WriteResult{}, r.refuse(ctx, w, refusal)
 	}
 	half := len(w.Rows) / 2
 	written, err = r.insert(ctx, w.part(0, half))
 	if err != nil {
-		return 0, err
+		return WriteResult{}, err
 	}
 	more, err := r.insert(ctx, w.part(half, len(w.Rows)))
-	return written + more, err
+	return written.Plus(more), err
 }
 
 // refuse deals with a row that the database refuses.

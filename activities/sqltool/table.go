@@ -362,8 +362,21 @@ type WriteResult struct {
 	beside bool
 }
 
-// Affected is what a write has done that deletes nothing.
+// Affected is what a write has done that deletes nothing, where the database does not say which rows are new.
 func Affected(rows int64) WriteResult { return WriteResult{affected: rows} }
+
+// Split is what a write has done that deletes nothing, where the database says which rows are new.
+func Split(inserted, updated int64) WriteResult {
+	return WriteResult{affected: inserted + updated, inserted: inserted, updated: updated}
+}
+
+// Plus is what two parts of a write have done.
+func (r WriteResult) Plus(more WriteResult) WriteResult {
+	return WriteResult{
+		affected: r.affected + more.affected, deleted: r.deleted + more.deleted, inserted: r.inserted + more.inserted,
+		updated: r.updated + more.updated, beside: r.beside || more.beside,
+	}
+}
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
 func (w *TableWrite) IsPlain() bool {

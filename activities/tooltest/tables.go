@@ -34,7 +34,7 @@ func (s Tables) Run(t *testing.T) {
 		"sequence of texts": sequenceOfTexts, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
 		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "own fields of staged rows": stagedRowsHaveOwnFields,
 		"new defaults of staged rows": stagedRowsMeetNewDefaults, "defaults beside the table": stagedDefaultsLeaveTheTableFree, "keys of the database": keysOfTheDatabase,
-		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "shape": shapedRows,
+		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "figures of upserts": figuresOfUpserts, "shape": shapedRows,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -58,6 +58,8 @@ func (f *frame) countRows(ctx workflow.Context, record *protocol.StepRecord) {
 			name = otherTable
 		}
 		count(name, "written", table.Written)
+		count(name, "inserted", table.Inserted)
+		count(name, "updated", table.Updated)
 		count(name, "deleted", table.Deleted)
 		count(name, "rejected", table.Rejected)
 		count(name, "discarded", table.Discarded)

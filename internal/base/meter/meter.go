@@ -82,7 +82,7 @@ var (
 	StepRows = &Metric{
 		"reprise_rows_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTable, LabelOperation},
-		"Rows of step visits that have ended, by what was done: read (without a table), written, deleted, rejected, discarded. Rows of a playbook that a step runs are counted for that playbook's steps.",
+		"Rows of step visits that have ended, by what was done: read (without a table), written, deleted, rejected, discarded; and inserted and updated, the parts of written that are known. Rows of a playbook that a step runs are counted for that playbook's steps.",
 	}
 	Iterations = &Metric{
 		"reprise_iterations_total", Counter,

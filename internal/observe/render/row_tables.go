@@ -85,7 +85,7 @@ func rowSection(w io.Writer, title string, lines []RowLine, width int) {
 		rows = append(rows, row)
 	}
 	header, right := table.Row{"step", "table"}, []table.ColumnConfig{}
-	for _, name := range []string{"read", "written", "new", "changed", "deleted", "rejected", "discarded"} {
+	for _, name := range []string{"read", "written", "inserted", "updated", "deleted", "rejected", "discarded"} {
 		header = append(header, name)
 		right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
 	}

@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// RowsText says what was done to rows, as in "3 read, 2 written (1 new), 1 rejected"; "" for nothing.
+// RowsText says what was done to rows, as in "3 read, 2 written (1 inserted, 1 updated), 1 rejected"; "" for nothing.
 func RowsText(totals interpreter.RowTotals) string {
 	var parts []string
 	for _, part := range []struct {
@@ -34,12 +34,13 @@ func RowsText(totals interpreter.RowTotals) string {
 	return strings.Join(parts, ", ")
 }
 
-// parted says how many of the written rows are new and changed, where both are known.
+// parted says how many of the written rows were inserted and updated, where some are known to be updated: without any, all that is
+// known is that they were written.
 func parted(totals interpreter.RowTotals) string {
-	if totals.Updated == 0 || totals.Inserted == 0 {
+	if totals.Updated == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s new, %s changed)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated))
+	return fmt.Sprintf(" (%s inserted, %s updated)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated))
 }
 
 // CountText is a number for a column of figures; "" for 0.

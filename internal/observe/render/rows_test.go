@@ -17,10 +17,10 @@ import (
 func TestRowsText(t *testing.T) {
 	t.Parallel()
 	for want, totals := range map[string]interpreter.RowTotals{
-		"":                                     {},
-		"1,234,567 read":                       {Read: 1_234_567},
-		"3 written":                            {Written: 3, Inserted: 3},
-		"1,003 written (1,000 new, 3 changed)": {Written: 1003, Inserted: 1000, Updated: 3},
+		"":               {},
+		"1,234,567 read": {Read: 1_234_567},
+		"3 written":      {Written: 3, Inserted: 3},
+		"1,003 written (1,000 inserted, 3 updated)":               {Written: 1003, Inserted: 1000, Updated: 3},
 		"20 read, 18 written, 3 deleted, 2 rejected, 1 discarded": {Read: 20, Written: 18, Deleted: 3, Rejected: 2, Discarded: 1},
 	} {
 		require.Equal(t, want, RowsText(totals))

@@ -21,8 +21,8 @@ type rowsView struct {
 
 // tableView is a table, with its numbers as texts; "" for zero.
 type tableView struct {
-	Name, Connection                               string
-	Written, New, Changed, Deleted, Rejected, Left string
+	Name, Connection                                    string
+	Written, Inserted, Updated, Deleted, Rejected, Left string
 }
 
 // newRowsView is nil where nothing was counted and no step keeps a state.
@@ -45,8 +45,8 @@ func newRowsView(rows *interpreter.Rows, steps []runs.Step) *rowsView {
 func newTableView(table interpreter.TableRows) tableView {
 	number := render.CountText
 	return tableView{
-		Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection), Written: number(table.Written), New: number(table.Inserted),
-		Changed: number(table.Updated), Deleted: number(table.Deleted), Rejected: number(table.Rejected), Left: number(table.Discarded),
+		Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection), Written: number(table.Written), Inserted: number(table.Inserted),
+		Updated: number(table.Updated), Deleted: number(table.Deleted), Rejected: number(table.Rejected), Left: number(table.Discarded),
 	}
 }
 
