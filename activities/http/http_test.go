@@ -132,7 +132,7 @@ func TestHTTPUnreadWaitIsInTheMessage(t *testing.T) {
 	t.Parallel()
 
 	_, url := tooltest.StartAPI(t)
-	for said, named := range map[string]string{"soon": `; Retry-After is "soon", and must be seconds`, "0": "", "-1": ""} {
+	for said, named := range map[string]string{"soon": `; Retry-After is "soon", expected seconds`, "0": "", "-1": ""} {
 		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=" + said})(t))
 		object := tooltest.ErrorObject(t, err)
 		require.Nil(t, object.RetryAfter, said)

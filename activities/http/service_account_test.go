@@ -95,8 +95,8 @@ func newBank(t *testing.T, key any) *bank {
 		now := time.Now().Add(b.ahead)
 		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case r.URL.Path == "/token":
+		switch r.URL.Path {
+		case "/token":
 			_ = r.ParseForm()
 			if assertion := r.PostForm.Get("assertion"); r.PostForm.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || !b.accepts(assertion, now, false) {
 				w.WriteHeader(http.StatusBadRequest)
