@@ -76,7 +76,7 @@ func Convert(data []byte, options Options) (*Result, error) {
 	}
 	options.Name = scaffold.NameOf(options.Name, "connector")
 	options.Connector = scaffold.NameOf(cmp.Or(options.Connector, options.Name), "connector")
-	c := &converter{Options: options, manifest: manifest, names: map[string]bool{}, steps: map[string]*step{}}
+	c := &converter{Options: options, manifest: manifest, names: map[string]bool{}, steps: map[string]*step{}, forms: map[string]string{}}
 	c.spec = c.readSpec()
 	for _, found := range mentionedKeys.FindAllStringSubmatch(string(data), -1) {
 		c.names[cmp.Or(found[1], found[2])] = true
@@ -123,6 +123,8 @@ type converter struct {
 	steps    map[string]*step
 	read     trace // of the configuration, by everything so far
 	logins   []*login
+	sizes    []pageSize
+	forms    map[string]string // layouts of the times of keys of the configuration
 	notes    []string
 }
 
@@ -139,6 +141,24 @@ func (c *converter) free(names ...string) string {
 			}
 		}
 	}
+}
+
+// pageSize is a key of workload with the number of rows of a page, which tests make smaller.
+type pageSize struct {
+	name string
+	rows int
+}
+
+// sizeOf is the key of workload for a number of rows.
+func (c *converter) sizeOf(rows int) code {
+	for _, one := range c.sizes {
+		if one.rows == rows {
+			return code{text: one.name, prec: precAtom, calm: true}
+		}
+	}
+	one := pageSize{name: c.free("page_size", fmt.Sprintf("page_size_%d", rows)), rows: rows}
+	c.sizes = append(c.sizes, one)
+	return code{text: one.name, prec: precAtom, calm: true}
 }
 
 // note adds what people have to know, once.

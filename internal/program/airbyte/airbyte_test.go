@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/airbyte"
+	"reprise/internal/program/playtest"
 	"reprise/internal/test/samples"
 )
 
@@ -39,12 +40,34 @@ func TestGolden(t *testing.T) {
 				require.NoError(t, err)
 				require.Empty(t, problemsOf(result), "%s", result.Playbook)
 				require.Equal(t, len(result.Gaps), strings.Count(string(result.Playbook), "# not converted: "), "%s", result.Playbook)
+				if sink != "postgres" { // where a step that keeps its state needs a server
+					require.Empty(t, failuresOf(t, result), "%s\n%s", result.Playbook, result.Test)
+				}
 				if sink == "sqlite" {
-					samples.Golden(t, "playbooks/"+name, string(result.Playbook))
+					samples.Golden(t, "playbooks/"+name, string(result.Playbook)+"---\n"+string(result.Test))
 				}
 			}
 		})
 	}
+}
+
+// failuresOf are the failures of the test that belongs to a playbook.
+func failuresOf(t *testing.T, result *airbyte.Result) (failures []string) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.Name+".yaml"), result.Playbook, 0o600))
+	path := filepath.Join(dir, result.Name+"_test.yaml")
+	require.NoError(t, os.WriteFile(path, result.Test, 0o600))
+	suite, err := playtest.Load(path)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, test := range suite.Tests.Tests {
+		for _, failure := range suite.Run(test, playtest.Options{}).Failures {
+			failures = append(failures, failure.Text(filepath.Base(path)))
+		}
+	}
+	return failures
 }
 
 // TestStreams: a stream is converted with its parents, which write nothing, and another one is a mistake.

@@ -265,8 +265,10 @@ func template(parts []code) any {
 	}
 	var b strings.Builder
 	known := true
-	for _, part := range parts {
+	for i, part := range parts {
 		switch text, isText := part.value.(string); {
+		case part.known && isText && strings.HasSuffix(text, "{") && i+1 < len(parts): // which would be one of those behind it
+			b.WriteString(node.Escaped(text[:len(text)-1]) + "{{ '{' }}")
 		case part.known && isText:
 			b.WriteString(node.Escaped(text))
 		case part.known:

@@ -2,11 +2,14 @@ package airbyte
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/internal/program/node"
 	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook/check"
@@ -153,8 +156,17 @@ func (c *converter) sample(path []string) any {
 	if schema != nil && !c.isRequired(path) && !(isDate && strings.Contains(last, "start")) {
 		return nil
 	}
-	if examples, _ := schema["examples"].([]any); len(examples) > 0 {
-		return canonical(examples[0])
+	layout := c.forms[strings.Join(path, ".")]
+	if examples, _ := schema["examples"].([]any); len(examples) > 0 && !placeholder.MatchString(text(examples[0])) {
+		if _, isList := examples[0].([]any); schema.text("type") == "array" && !isList {
+			return []any{canonical(examples[0])}
+		}
+		if _, err := time.Parse(layout, text(examples[0])); layout == "" || err == nil || aDate.MatchString(text(examples[0])) {
+			return canonical(examples[0])
+		}
+	}
+	if layout != "" {
+		return time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC).Format(layout)
 	}
 	if values, _ := schema["enum"].([]any); len(values) > 0 {
 		return canonical(values[0])
@@ -186,6 +198,17 @@ func canonical(value any) any {
 		return nil
 	}
 	return decoded
+}
+
+// placeholder is an example that says the form of a time.
+var placeholder = regexp.MustCompile(`(?i)yyyy|dd/mm`)
+
+// text is a value as text, a template as it is written.
+func text(of any) string {
+	if template, isTemplate := of.(node.Verbatim); isTemplate {
+		return string(template)
+	}
+	return expression.Text(of)
 }
 
 func (c *converter) isRequired(path []string) bool {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"reprise/internal/program/airbyte/jinja"
 	"reprise/internal/program/node"
@@ -14,6 +15,7 @@ import (
 // incremental is how a step reads what is new.
 type incremental struct {
 	cursor  string
+	source  string // path to the cursor where another field gives it, ""
 	initial any
 	kind    string // type, "" where format says it
 	format  string
@@ -93,7 +95,7 @@ func (c *converter) cursor(s *step, cursor component) {
 		return
 	}
 	used := c.usesSlice(s, cursor, i)
-	i.kept = !s.full && used != ""
+	i.kept = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
 	if !s.full && used == "" {
 		c.note("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
 		s.incremental = i
@@ -123,6 +125,20 @@ func (c *converter) cursor(s *step, cursor component) {
 			i.options = append(i.options, sliceOption{option, one.value})
 		}
 	}
+}
+
+// cursorOfSlice reports whether the cursor is a field that a transformation makes of something else than the row.
+func (c *converter) cursorOfSlice(s *step, cursor string) bool {
+	for _, one := range s.of.components("transformations") {
+		for _, field := range one.components("fields") {
+			path, _ := field["path"].([]any)
+			if len(path) == 1 && path[0] == cursor && !strings.Contains(expression.Text(field["value"]), "record") {
+				s.gap(atIncremental, "DatetimeBasedCursor", "the cursor %s is that of the slice: everything is read from its start each time", cursor)
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // usesSlice says which ends of the slice requests use: "start", "end", both, or "" for none.
@@ -190,11 +206,51 @@ func (c *converter) start(s *step, i *incremental, cursor component) (code, bool
 		s.gap(atIncremental, "start_datetime", "%v; everything is read each time", err)
 		return code{}, false
 	}
-	if i.initial = template([]code{start}); i.initial == nil {
+	initial := i.inForm(start, cmp.Or(cursor.of("start_datetime").text("datetime_format"), cursor.text("datetime_format")))
+	if i.initial = template([]code{initial}); i.initial == nil {
 		s.gap(atIncremental, "start_datetime", "is empty; everything is read each time")
 		return code{}, false
 	}
 	return start, true
+}
+
+// inForm is the start in the format of the cursor, where it is a day or a time in a form that it says.
+func (i *incremental) inForm(start code, from string) code {
+	if i.format == "" || i.isNumber() > 0 || start.known {
+		return start
+	}
+	layout, _ := layoutOf(i.format)
+	if raw, found := strings.CutSuffix(start.text, ", "+quote(layout)+")"); found && strings.HasPrefix(raw, "date(") && !strings.Contains(raw[len("date("):], "(") {
+		return code{text: strings.TrimPrefix(raw, "date("), prec: precAtom}
+	}
+	if from == i.format && !strings.HasPrefix(start.text, "date(") {
+		return start
+	}
+	if formed, err := formatted(start, i.format); err == nil {
+		return formed
+	}
+	return start
+}
+
+// simplePath finds members of a row that are nothing but names.
+var simplePath = regexp.MustCompile(`row((?:\.[A-Za-z_]\w*)+)`)
+
+// fromAdded has the cursor read where a field that is added takes it from: rows have no such field when they are read.
+func (i *incremental) fromAdded(s *step) {
+	for _, field := range s.fields {
+		if field.name != i.cursor {
+			continue
+		}
+		found := simplePath.FindAllStringSubmatch(text(field.value), -1)
+		if len(found) != 1 || strings.ContainsAny(text(field.value), "*/+") {
+			s.gap(atIncremental, "DatetimeBasedCursor", "the cursor %s is computed: %s", i.cursor, oneLine(text(field.value)))
+			return
+		}
+		i.source = strings.TrimPrefix(found[0][1], ".")
+		if text(field.value) != "{{ row."+i.source+" }}" { // in the form that the source has
+			i.kind, i.format = "time", ""
+		}
+	}
 }
 
 // datetime is a MinMaxDatetime, or a text. There is no state where it is read.
@@ -215,6 +271,9 @@ func (c *converter) datetime(s *step, cursor component, key string) (code, error
 	}
 	format := cmp.Or(of.text("datetime_format"), cursor.text("datetime_format"))
 	if !at.timed {
+		if layout, ok := layoutOf(format); ok && at.path {
+			c.forms[at.text] = layout
+		}
 		at = readAs(at, format)
 	}
 	for _, bound := range []struct{ key, function string }{{"min_datetime", "latest"}, {"max_datetime", "earliest"}} {
@@ -266,8 +325,25 @@ func (c *converter) bounds(s *step, i *incremental, cursor component, start code
 	}
 	granularity := c.amount(s, cursor, "cursor_granularity")
 	i.lag = hours(c.amount(s, cursor, "lookback_window"), i.isDate())
-	if !i.kept { // a parent, from its start
-		i.start, i.end = c.sent(s, i, start, send, true), c.sent(s, i, end, send, true)
+	if !i.kept { // it is read from its start each time
+		step := c.amount(s, cursor, "step")
+		if step == "" || !ended || s.loop != nil {
+			i.start, i.end = c.sent(s, i, start, send, true), c.sent(s, i, end, send, true)
+			return
+		}
+		from := path(c.element("slice_start"))
+		from.falsy = false
+		s.loop = &loop{list: "time_range(" + start.text + ", " + end.text + ", " + quote(step) + ")", element: from.text}
+		s.loop.collection = node.Verbatim("{{ " + s.loop.list + " }}")
+		to := from
+		if step != granularity {
+			to = call("add_time", from, constant(step))
+			if granularity != "" {
+				to = call("add_time", to, constant("-"+granularity))
+			}
+			to = call("earliest", to, end)
+		}
+		i.start, i.end = c.sent(s, i, from, send, true), c.sent(s, i, to, send, true)
 		return
 	}
 	if ended {
@@ -292,6 +368,11 @@ func (c *converter) bounds(s *step, i *incremental, cursor component, start code
 		}
 	}
 	if given {
+		if written := strings.Replace(i.format, "%us", "%epoch_microseconds", 1); written != "" && !end.known {
+			if formed, err := formatted(end, written); err == nil { // the end of the last slice is as it is written here
+				end = formed
+			}
+		}
 		i.until = template([]code{end})
 	}
 }
@@ -308,8 +389,13 @@ func (i *incremental) isNumber() int {
 
 // earlier is an end of a slice that is moved back by the granularity of cursors.
 func (i *incremental) earlier(to code, granularity string) code {
-	if n := i.isNumber(); n > 0 && granularity == "1s" {
-		return code{text: "int(" + to.text + ") - " + expression.Text(n), prec: precAdd}
+	if n := i.isNumber(); n > 0 {
+		if length, err := time.ParseDuration(hours(granularity, false)); err == nil {
+			return code{text: "int(" + to.text + ") - " + expression.Text(int(length.Seconds()*float64(n))), prec: precAdd}
+		}
+	}
+	if i.format != "" && i.isNumber() == 0 {
+		to = readAs(to, i.format)
 	}
 	return call("add_time", to, constant("-"+granularity))
 }
@@ -390,6 +476,9 @@ func (i *incremental) stateValue() any {
 
 // cursorPath is the cursor as a path.
 func (i *incremental) cursorPath() string {
+	if i.source != "" {
+		return i.source
+	}
 	if plainName.MatchString(i.cursor) {
 		return i.cursor
 	}

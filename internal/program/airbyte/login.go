@@ -1,6 +1,7 @@
 package airbyte
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ type login struct {
 	user, password string
 	headers, query map[string]string
 	oauth          map[string]any
+	session, jwt   map[string]any
 	host           string
 	// other connections that may be used instead
 	others []string
@@ -125,15 +127,15 @@ func (c *converter) authenticator(s *step, requester component) *login {
 	l := &login{}
 	of := requester.of("authenticator")
 	if of.kind() == "SelectiveAuthenticator" {
-		c.selected(s, l, of)
+		l.selected(c, s, of)
 		return l
 	}
-	c.authenticate(s, l, of)
+	l.authenticate(c, s, of)
 	return l
 }
 
 // selected is the first of several authenticators; the operator may set the connection to any of them.
-func (c *converter) selected(s *step, l *login, of component) {
+func (l *login) selected(c *converter, s *step, of component) {
 	all := of.of("authenticators")
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -148,14 +150,14 @@ func (c *converter) selected(s *step, l *login, of component) {
 	}
 	for i, name := range names {
 		if i == max(best, 0) {
-			c.authenticate(s, l, all.of(name))
+			l.authenticate(c, s, all.of(name))
 			continue
 		}
 		l.others = append(l.others, name+" ("+all.of(name).kind()+")")
 	}
 }
 
-func (c *converter) authenticate(s *step, l *login, of component) {
+func (l *login) authenticate(c *converter, s *step, of component) {
 	form := func(key string) string {
 		text, _ := c.form(s, of, of.text(key))
 		return text
@@ -186,7 +188,13 @@ func (c *converter) authenticate(s *step, l *login, of component) {
 			s.gap(atRequest, kind, "a key in the %s: no connection sends it there", option.text("inject_into"))
 		}
 	case "OAuthAuthenticator":
-		c.oauth(s, l, of)
+		l.byOAuth(c, s, of)
+	case "SessionTokenAuthenticator":
+		l.bySession(c, s, of)
+	case "LegacySessionTokenAuthenticator":
+		l.legacySession(c, s, of)
+	case "JwtAuthenticator":
+		l.byJWT(c, s, of)
 	case "Custom":
 		s.gap(atRequest, customName(of, "CustomAuthenticator"), "set a connection that the API accepts")
 		l.bearer = "TOKEN"
@@ -196,14 +204,13 @@ func (c *converter) authenticate(s *step, l *login, of component) {
 	}
 }
 
-func (c *converter) oauth(s *step, l *login, of component) {
+func (l *login) byOAuth(c *converter, s *step, of component) {
 	grant := of.text("grant_type")
 	if value, isText := c.translated(s, atRequest, of, "grant_type", nil).(string); isText {
 		grant = value
 	}
 	if grant != "client_credentials" {
-		s.gap(atRequest, "OAuthAuthenticator", "with a refresh token: no connection renews its tokens")
-		l.bearer = "ACCESS_TOKEN"
+		l.refreshed(c, s, of)
 		return
 	}
 	l.oauth = map[string]any{}
@@ -229,7 +236,7 @@ var constantHost = regexp.MustCompile(`^https?://[A-Za-z0-9.:-]+`)
 
 // connect names the connection of a step, "" where none is needed.
 func (c *converter) connect(s *step, l *login) string {
-	if l.bearer == "" && l.user == "" && l.password == "" && len(l.headers)+len(l.query)+len(l.oauth) == 0 {
+	if l.bearer == "" && l.user == "" && l.password == "" && len(l.headers)+len(l.query)+len(l.oauth)+len(l.session)+len(l.jwt) == 0 {
 		return ""
 	}
 	address, _ := s.url.(string)
@@ -262,7 +269,7 @@ func (l *login) text() string {
 		behind = "@" + l.host
 	}
 	kinds := len(l.headers)
-	for _, has := range []bool{l.bearer != "", l.user != "" || l.password != "", len(l.query) > 0, len(l.oauth) > 0} {
+	for _, has := range []bool{l.bearer != "", l.user != "" || l.password != "", len(l.query) > 0, len(l.oauth) > 0, len(l.session) > 0, len(l.jwt) > 0} {
 		if has {
 			kinds++
 		}
@@ -281,8 +288,11 @@ func (l *login) text() string {
 		}
 		return scheme + "://" + l.user + ":" + l.password + "@" + host
 	}
-	data, _ := json.Marshal(l.parts()) // texts alone
-	return string(data)
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(l.parts()) // texts, lists and maps alone
+	return strings.TrimSpace(b.String())
 }
 
 // parts are those of a connection that is a map.
@@ -303,6 +313,12 @@ func (l *login) parts() map[string]any {
 	}
 	if len(l.query) > 0 {
 		out["query"] = l.query
+	}
+	if len(l.session) > 0 {
+		out["session"] = l.session
+	}
+	if len(l.jwt) > 0 {
+		out["jwt"] = l.jwt
 	}
 	if len(l.oauth) > 0 {
 		out["oauth2"] = l.oauth

@@ -38,6 +38,7 @@ func TestMeasure(t *testing.T) {
 // measured are the figures of many manifests.
 type measured struct {
 	manifests, unread                  int
+	tests, failed                      int
 	streams, custom                    int
 	valid, whole, invalid, customValid int
 	reasons, components, converted     map[string]int
@@ -66,12 +67,23 @@ func (m *measured) manifest(t *testing.T, path string) {
 	if problems := problemsOf(result); problems != "" {
 		m.reasons["whole connector: "+strings.SplitN(problems, "\n", 2)[0]]++
 	}
+	m.tests++
+	if failures := failuresOf(t, result); len(failures) > 0 {
+		m.failed++
+		m.reasons["test of "+name+": "+oneLine(failures[0])]++
+	}
 	if out := os.Getenv("REPRISE_AIRBYTE_OUT"); out != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(out, result.Name+".yaml"), result.Playbook, 0o600))
 		if result.Test != nil {
 			require.NoError(t, os.WriteFile(filepath.Join(out, result.Name+"_test.yaml"), result.Test, 0o600))
 		}
 	}
+}
+
+// oneLine is the beginning of a text.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return text[:min(len(text), 300)]
 }
 
 func problemsOf(result *airbyte.Result) string {
@@ -120,6 +132,7 @@ func (m *measured) print(t *testing.T) {
 	declarative := m.streams - m.custom
 	t.Logf("%d manifests, %d unread; %d streams, %d with Python (%d of them valid)", m.manifests, m.unread, m.streams, m.custom, m.customValid)
 	t.Logf("%d without Python: %d valid (%.1f%%), %d of them without a gap", declarative, m.valid, 100*float64(m.valid)/float64(declarative), m.whole)
+	t.Logf("%d tests, %d of them fail", m.tests, m.failed)
 	for _, one := range []struct {
 		what   string
 		counts map[string]int

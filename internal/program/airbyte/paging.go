@@ -16,8 +16,8 @@ type paging struct {
 	changes *injection
 	// without are params that only the first request has.
 	without []string
-	kind    string // of the strategy
-	size    any    // of a page, nil where that is not known
+	token   code
+	size    any // of a page, nil where that is not known
 }
 
 // plainKey is a key that needs no quotes in a path.
@@ -147,7 +147,6 @@ func (c *converter) cursorToken(s *step, t *token, strategy component, into *tra
 	if len(parts) > 1 || t.value.texty && !t.value.path {
 		t.when = constant(true)
 	}
-	t.size = strategy["page_size"]
 	if stop := expression.Text(strategy["stop_condition"]); stop != "" {
 		condition, err := scope.expression(stop)
 		if err != nil {
@@ -162,6 +161,9 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 	rows := call("len", s.rowsCode())
 	rows.falsy = true
 	t.size = strategy["page_size"]
+	if n, isNumber := strategy.number("page_size"); isNumber && n <= 0 { // which says nothing
+		t.size = nil
+	}
 	if t.size == nil {
 		t.when = compare(">", rows, constant(0))
 	} else {
@@ -176,11 +178,9 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 		if !size.known {
 			size.text, size.prec = "int("+size.text+")", precAtom
 		}
-		t.size = nil
-		if size.known {
-			t.size = size.value
-		} else {
-			t.size = node.Verbatim("{{ " + size.text + " }}")
+		t.size = size.value
+		if n, isNumber := size.value.(int); isNumber && n > testRows {
+			size = c.sizeOf(n)
 		}
 		t.when = compare(">=", rows, size)
 		if t.kind == "OffsetIncrement" {
@@ -192,7 +192,7 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 	}
 	first := 0
 	switch {
-	case t.kind == "OffsetIncrement" && t.size == nil:
+	case t.kind == "OffsetIncrement" && t.value.text == "":
 		t.value = call("len", path("pages"))
 	case t.kind == "PageIncrement":
 		first, _ = strategy.number("start_from_page")
@@ -219,6 +219,9 @@ func (c *converter) paginate(s *step, paginator component, t *token, requester c
 			if text, isText := value.(string); isText {
 				value = typed(text)
 			}
+			if n, isNumber := value.(int); isNumber && t != nil && t.size == n && n > testRows && t.kind != "CursorPagination" {
+				value = node.Verbatim("{{ " + c.sizeOf(n).text + " }}")
+			}
 			c.inject(s, atRetry, option, value, first)
 		}
 	}
@@ -226,7 +229,7 @@ func (c *converter) paginate(s *step, paginator component, t *token, requester c
 		s.add(first)
 		return
 	}
-	p := &paging{when: t.when, changes: newInjection(), kind: t.kind, size: t.size}
+	p := &paging{when: t.when, changes: newInjection(), token: t.value, size: t.size}
 	if s.incremental != nil && s.incremental.feed {
 		p.when = and(p.when, s.incremental.newer(call("last", s.rowsCode())))
 	}

@@ -204,6 +204,9 @@ func (c *converter) substreams(s *step, l *loop, router component, deep, nested 
 			s.gap(atLoop, "ParentStreamConfig", "%v", err)
 			continue
 		}
+		if _, isAdded := from.added[key]; !isAdded {
+			from.needed = append(from.needed, key)
+		}
 		lists = append(lists, c.below(from, field, value, deep, out.nested))
 		if deep && from.loop != nil && !hasField(out.fields, parentSlice) {
 			out.fields = append(out.fields, parentSlice)
@@ -277,7 +280,7 @@ func (c *converter) below(from *step, field, value string, deep, nested bool) st
 	switch {
 	case from.loop == nil:
 	case !deep:
-		rows = "flatten(" + from.name + ".results)"
+		rows = "filter(flatten(" + from.name + ".results), # != nil)" // an iteration that failed has none
 	default:
 		outer := "outer"
 		if !from.loop.nested {

@@ -31,7 +31,8 @@ type step struct {
 	// written says that its rows go to a table, read that other steps need them.
 	written, read bool
 
-	base            string // of the address, where it is constant
+	needed          []string // fields of its rows, by templates and those below
+	base            string   // of the address, where it is constant
 	auth            string
 	method          string
 	url             any
@@ -145,6 +146,9 @@ func (c *converter) convert(s *step) {
 	c.request(s, retriever, requester)
 	c.errors(s, requester)
 	c.transformations(s)
+	if s.incremental != nil {
+		s.incremental.fromAdded(s)
+	}
 	c.schema(s)
 	s.key = c.keyOf(s)
 }

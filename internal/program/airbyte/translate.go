@@ -42,6 +42,11 @@ func (s scope) parts(text string) ([]code, error) {
 		return nil, err
 	}
 	if concat, isConcat := tree.(*jinja.Concat); isConcat {
+		for _, part := range concat.Parts {
+			if ternary, isTernary := part.(*jinja.Ternary); isTernary && ternary.Else == nil {
+				ternary.Else = &jinja.Literal{Value: ""}
+			}
+		}
 		return s.all(concat.Parts)
 	}
 	one, err := s.of(tree)

@@ -30,6 +30,9 @@ func (c *converter) finish(result *Result) {
 	if base := c.commonBase(); base != "" {
 		workload["api"] = base
 	}
+	for _, one := range c.sizes {
+		workload[one.name] = one.rows
+	}
 	if len(workload) > 0 {
 		n := recording.Node(canonical(workload), false)
 		n.Style = 0
@@ -70,6 +73,9 @@ func (c *converter) finish(result *Result) {
 		}
 	}
 	result.Notes = c.notes
+	if len(c.list) > 0 {
+		result.Test = newTester(c, workload, result.Secrets).write()
+	}
 }
 
 // commonBase is the beginning of the addresses of all steps, "" where they differ. It becomes a key of workload.

@@ -1,0 +1,298 @@
+package airbyte
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/internal/program/node"
+	"reprise/internal/program/recording"
+	"reprise/interpreter/expression"
+)
+
+// answer is a made response.
+type answer struct {
+	body    any
+	headers map[string]any
+	link    string
+}
+
+// pages are the answers that a step gets, and the params of the request for the second.
+func (t *tester) pages(s *step) (entries []*yaml.Node, next map[string]any) {
+	full, fewer := testRows, 1
+	if s.paging != nil {
+		if n, isNumber := s.paging.size.(int); isNumber && n < testRows {
+			full, fewer = n, 0
+		}
+	}
+	last := answer{body: t.placed(s, t.rows(s, full+1, fewer))}
+	if s.paging == nil {
+		last.body = t.placed(s, t.rows(s, 1, full))
+	}
+	var first *answer
+	if s.paging != nil {
+		asked := askedOf(s)
+		first = t.solve(s, answer{body: t.placed(s, t.rows(s, 1, full))}, asked, true)
+		ends := t.solve(s, last, asked, false)
+		if ends == nil { // the rows end with a page that has none
+			ends = t.solve(s, answer{body: t.placed(s, []any{})}, asked, false)
+		}
+		if ends == nil {
+			first = nil
+		} else {
+			last = *ends
+		}
+	}
+	if first != nil {
+		entries = append(entries, first.node())
+		next = t.nextParams(s, *first)
+	}
+	ending := last.node()
+	if s.loop != nil || s.slices() {
+		node.Add(ending, "repeat", recording.Node(true, true))
+	}
+	return append(entries, ending), next
+}
+
+// node is the entry of an answer.
+func (a answer) node() *yaml.Node {
+	n := node.Map()
+	headers := map[string]any{}
+	for name, value := range a.headers {
+		headers[name] = value
+	}
+	if a.link != "" {
+		headers["link"] = "<" + a.link + `>; rel="next"`
+	}
+	if len(headers) > 0 {
+		node.Add(n, "headers", recording.Node(headers, true))
+	}
+	node.Add(n, "body", recording.Node(a.body, true))
+	n.Style = yaml.FlowStyle
+	return n
+}
+
+// placed is a body with rows at the path of a step.
+func (t *tester) placed(s *step, rows []any) any {
+	return placed(s.path, rows)
+}
+
+func placed(path []string, rows []any) any {
+	if len(path) == 0 {
+		return rows
+	}
+	if path[0] == "*" {
+		if len(path) == 1 {
+			return rows
+		}
+		out := make([]any, len(rows))
+		for i, row := range rows {
+			out[i] = placedOne(path[1:], row)
+		}
+		return out
+	}
+	return map[string]any{path[0]: placed(path[1:], rows)}
+}
+
+// placedOne is an element with one row at the rest of a path.
+func placedOne(path []string, row any) any {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == "*" {
+			row = []any{row}
+		} else {
+			row = map[string]any{path[i]: row}
+		}
+	}
+	return row
+}
+
+var (
+	ofResponse = regexp.MustCompile(`response((?:\.\w+|\['[^']*'\])+)`)
+	ofHeaders  = regexp.MustCompile(`this\.meta\.headers(?:\.(\w+)|\['([^']*)'\])`)
+	ofLinks    = regexp.MustCompile(`this\.meta\.links\.next`)
+	oneKey     = regexp.MustCompile(`\.(\w+)|\['([^']*)'\]`)
+)
+
+// demand is what the condition for pages reads of a response.
+type demand struct {
+	members [][]string
+	headers []string
+	link    bool
+}
+
+// askedOf finds what the condition and the token read.
+func askedOf(s *step) (a demand) {
+	text := s.paging.when.text + " " + s.paging.token.text
+	for _, found := range ofResponse.FindAllStringSubmatch(text, -1) {
+		var path []string
+		for _, key := range oneKey.FindAllStringSubmatch(found[1], -1) {
+			path = append(path, key[1]+key[2])
+		}
+		if within(s.path, path) || slices.ContainsFunc(a.members, func(known []string) bool { return within(known, path) }) {
+			continue
+		}
+		a.members = slices.DeleteFunc(a.members, func(known []string) bool { return within(path, known) })
+		a.members = append(a.members, path)
+	}
+	for _, found := range ofHeaders.FindAllStringSubmatch(text, -1) {
+		if name := found[1] + found[2]; !slices.Contains(a.headers, name) {
+			a.headers = append(a.headers, name)
+		}
+	}
+	a.link = ofLinks.MatchString(text)
+	return a
+}
+
+// within reports whether a path leads along another one.
+func within(path, part []string) bool {
+	return len(part) <= len(path) && slices.Equal(path[:len(part)], part)
+}
+
+// nextPath is where next pages are, relative to the page before.
+const nextPath = "/page-2"
+
+// absent says that a member is left out.
+type absent struct{}
+
+// solve gives an answer the members with which there is another page, or none; nil where that was not found.
+func (t *tester) solve(s *step, of answer, a demand, more bool) *answer {
+	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
+	if more {
+		values = []any{"next-2", true, 1, 2, 1000, false, absent{}}
+	}
+	if s.paging.url != nil {
+		values[slices.Index(values, any("next-2"))] = nextPath
+	}
+	members := a.members
+	const tries = 3 // members that are tried with all values
+	members = members[:min(len(members), tries)]
+	if _, isMap := of.body.(map[string]any); !isMap {
+		members = nil
+	}
+	total := 1
+	for range members {
+		total *= len(values)
+	}
+	for _, beside := range []bool{more, !more} { // headers and links
+		for n := range total {
+			one := of
+			rest := n
+			for i := range members {
+				at := members[len(members)-1-i]
+				if value := values[rest%len(values)]; value != (absent{}) {
+					one.body = withMember(one.body, at, value)
+				}
+				rest /= len(values)
+			}
+			if beside {
+				one.headers = map[string]any{}
+				for _, name := range a.headers {
+					one.headers[name] = "2"
+				}
+				if a.link {
+					one.link = nextPath
+				}
+			}
+			if continues, ok := t.continues(s, one); ok && continues == more && (!more || t.hasToken(s, one)) {
+				return &one
+			}
+		}
+	}
+	return nil
+}
+
+// withMember is a body with a member at a path.
+func withMember(body any, path []string, value any) any {
+	members, _ := body.(map[string]any)
+	out := map[string]any{}
+	for key, one := range members {
+		out[key] = one
+	}
+	if len(path) == 1 {
+		out[path[0]] = value
+	} else {
+		out[path[0]] = withMember(out[path[0]], path[1:], value)
+	}
+	return out
+}
+
+// scope is what conditions see of an answer.
+func (t *tester) scope(s *step, of answer) expression.MapScope {
+	links := map[string]any{}
+	if of.link != "" {
+		links["next"] = of.link
+	}
+	headers := map[string]any{}
+	for name, value := range of.headers {
+		headers[name] = value
+	}
+	rows := t.placedRows(s, of)
+	scope := expression.MapScope{
+		"response": of.body, "pages": rows, "_retry": map[string]any{"page": 1}, "error": nil, "workload": t.workload,
+		"this":        map[string]any{"meta": map[string]any{"links": links, "headers": headers}},
+		"incremental": map[string]any{"value": testDay, "from": testDay, "to": testDay, "watermark": testDay},
+	}
+	for key, value := range t.workload {
+		scope[key] = value
+	}
+	return scope
+}
+
+func (t *tester) placedRows(s *step, of answer) any {
+	at := of.body
+	for _, key := range s.path {
+		if list, isList := at.([]any); isList {
+			return list
+		}
+		at = expression.Member(at, key)
+	}
+	return at
+}
+
+// evaluated is the value of an expression; ok is false where it has none.
+func evaluated(text string, scope expression.MapScope) (value any, ok bool) {
+	program, problems := expression.Compile(text)
+	if len(problems) > 0 {
+		return nil, false
+	}
+	value, err := program.Eval(scope, expression.DecisionBudget(time.Unix(0, 0)))
+	return value, err == nil
+}
+
+// continues reports whether the condition for pages is true; ok is false where it is an error.
+func (t *tester) continues(s *step, of answer) (more, ok bool) {
+	value, ok := evaluated(s.paging.when.text, t.scope(s, of))
+	return expression.Truthy(value), ok
+}
+
+// hasToken reports whether the token of the next page is one that can be sent.
+func (t *tester) hasToken(s *step, of answer) bool {
+	value, ok := evaluated(s.paging.token.text, t.scope(s, of))
+	if !ok || value == nil || value == "" {
+		return false
+	}
+	if s.paging.url != nil {
+		return value == nextPath
+	}
+	_, isBool := value.(bool)
+	return !isBool
+}
+
+// nextParams are the params of the second request that differ.
+func (t *tester) nextParams(s *step, of answer) map[string]any {
+	out := map[string]any{}
+	for name, value := range s.paging.changes.params {
+		text, isTemplate := value.(node.Verbatim)
+		if !isTemplate || strings.Count(string(text), "{{") != 1 || !strings.HasPrefix(string(text), "{{") || !strings.HasSuffix(string(text), "}}") {
+			continue
+		}
+		inner := strings.TrimSuffix(strings.TrimPrefix(string(text), "{{"), "}}")
+		if value, ok := evaluated(strings.TrimSpace(inner), t.scope(s, of)); ok {
+			out[name] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,362 @@
+package airbyte
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/internal/program/node"
+	"reprise/internal/program/recording"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
+
+// testRows is how many rows a page of a test has, where the number of rows decides whether there is another.
+const testRows = 2
+
+// tester writes the test of a playbook, with made answers.
+type tester struct {
+	c        *converter
+	workload map[string]any // as the test has it
+	changed  map[string]any // what of it the playbook has not
+	secrets  string         // the file of them
+	fields   map[*step]map[string]bool
+	maps     map[string]bool // members of rows that are maps, by step and path
+}
+
+func newTester(c *converter, workload map[string]any, secrets string) *tester {
+	t := &tester{c: c, workload: map[string]any{}, changed: map[string]any{}, secrets: secrets, fields: map[*step]map[string]bool{}, maps: map[string]bool{}}
+	for key, value := range canonical(workload).(map[string]any) { // as it is written
+		t.workload[key] = value
+		if instead, differs := forTest(value); differs {
+			t.changed[key], t.workload[key] = instead, instead
+		}
+	}
+	for _, one := range c.sizes {
+		t.changed[one.name], t.workload[one.name] = testRows, testRows
+	}
+	for key, layout := range c.forms {
+		if was, has := t.workload[key].(string); has {
+			if _, err := time.Parse(layout, was); err == nil && was != "" {
+				day, _ := time.Parse(time.DateOnly, testDay)
+				t.set(key, day.Format(layout))
+			}
+		}
+	}
+	for _, s := range c.list {
+		t.address(s)
+	}
+	for _, s := range c.list {
+		t.fields[s] = t.fieldsOf(s)
+	}
+	return t
+}
+
+func (t *tester) set(key string, value any) { t.changed[key], t.workload[key] = value, value }
+
+// address gives the address of a step, and its loop, the keys of workload that they need.
+func (t *tester) address(s *step) {
+	url := text(s.url)
+	for i, found := range nameInBraces.FindAllStringSubmatchIndex(url, -1) {
+		key := url[found[2]:found[3]]
+		value, has := t.workload[key]
+		switch {
+		case !has || key == "api":
+		case i == 0 && found[0] == 0:
+			if was, _ := value.(string); !strings.HasPrefix(was, "http") {
+				t.set(key, "https://api.example.com")
+			}
+		case value == nil:
+			t.set(key, "a")
+		}
+	}
+	if s.loop == nil {
+		return
+	}
+	if found := nameInBraces.FindStringSubmatch(text(s.loop.collection)); found != nil {
+		if value, has := t.workload[found[1]]; has && value == nil {
+			t.set(found[1], []any{"a"})
+		}
+	}
+}
+
+// nameInBraces is a name at the beginning of an expression.
+var nameInBraces = regexp.MustCompile(`\{\{ \(?([A-Za-z_]\w*)`)
+
+// aDate is a text that begins with a date.
+var aDate = regexp.MustCompile(`^20\d\d-\d\d-\d\d`)
+
+// testDay is a day shortly before the clock of tests.
+const testDay = "2025-12-30"
+
+// forTest is a value of workload for a test: days that are not long ago, and something where there is nothing.
+func forTest(value any) (any, bool) {
+	switch value := value.(type) {
+	case string:
+		if value == "" {
+			return "a", true
+		}
+		if aDate.MatchString(value) {
+			return testDay + value[len(testDay):], true
+		}
+	case []any:
+		if len(value) == 0 {
+			return []any{"a"}, true
+		}
+	case map[string]any:
+		out, differs := map[string]any{}, false
+		for key, one := range value {
+			instead, changed := forTest(one)
+			if out[key] = one; changed {
+				out[key], differs = instead, true
+			}
+		}
+		return out, differs
+	}
+	return nil, false
+}
+
+// write is the text of the test file.
+func (t *tester) write() []byte {
+	top := node.Map()
+	node.Add(top, "playbook", recording.Text(cmp.Or(t.c.File, scaffold.FileOf(t.c.Name))))
+	tests := node.List(t.pagesTest())
+	if refused := t.refusedTest(); refused != nil {
+		tests.Content = append(tests.Content, refused)
+	}
+	node.Add(top, "tests", tests)
+	return []byte(yamltree.Encode(top))
+}
+
+// test is the beginning of a test.
+func (t *tester) test(name string) *yaml.Node {
+	n := node.Map()
+	node.Add(n, "name", recording.Text(name))
+	if len(t.changed) > 0 {
+		node.Add(n, "workload", node.Value(t.changed))
+	}
+	if connections := t.connections(); len(connections.Content) > 0 {
+		node.Add(n, "connections", connections)
+	}
+	if t.secrets != "" {
+		values := map[string]any{}
+		for _, name := range t.c.secretNames() {
+			values[name] = "KEY"
+		}
+		node.Add(n, "files", node.Flow(t.secrets, recording.Text(expression.Text(values))))
+	}
+	return n
+}
+
+func (t *tester) connections() *yaml.Node {
+	n := node.Map()
+	for _, l := range t.c.logins {
+		form := l.text()
+		if len(l.oauth)+len(l.session)+len(l.jwt) > 0 { // a test logs in nowhere
+			form = (&login{bearer: "TOKEN", headers: l.headers, query: l.query, host: l.host}).text()
+		}
+		node.Add(n, l.name, recording.Text(form))
+	}
+	if t.c.Sink == scaffold.SinkPostgres {
+		node.Add(n, warehouse, recording.Text("postgres://test@db.example.com/test"))
+	}
+	return n
+}
+
+// pagesTest has each step read its pages, and each list of policies a failure that passes.
+func (t *tester) pagesTest() *yaml.Node {
+	answers, requests := node.Map(), node.Map()
+	failed := map[string]bool{}
+	for _, s := range t.c.list {
+		list := node.List()
+		sent := node.FlowList()
+		if policies := yamltree.Encode(policyList(s.failures)); !failed[policies] && !t.ignores(s, 503) {
+			failed[policies] = true
+			list.Content = append(list.Content, node.Flow("status", recording.Node(503, true)))
+			sent.Content = append(sent.Content, node.Flow())
+		}
+		pages, next := t.pages(s)
+		list.Content = append(list.Content, pages...)
+		node.Add(answers, s.name, list)
+		if s.loop == nil && !s.slices() {
+			for i := range pages {
+				one := node.Flow()
+				if i == 1 && len(next) > 0 {
+					node.Add(one, "params", node.Value(next))
+				}
+				sent.Content = append(sent.Content, one)
+			}
+			node.Add(requests, s.name, sent)
+		}
+	}
+	n := t.test("all pages, after failures that pass")
+	node.Add(n, "answers", answers)
+	expect := node.Map()
+	node.Add(expect, "status", recording.Text("completed"))
+	if len(requests.Content) > 0 {
+		node.Add(expect, "requests", requests)
+	}
+	node.Add(n, "expect", expect)
+	return n
+}
+
+// ignoredStatus is a status that the policies of a step take for no rows, 0 for none.
+func (t *tester) ignoredStatus(s *step) int {
+	for _, status := range []int{404, 403, 401, 400, 402, 422} {
+		if t.ignores(s, status) {
+			return status
+		}
+	}
+	return 0
+}
+
+func (t *tester) ignores(s *step, status int) bool {
+	for _, p := range s.failures {
+		named := statusOf.FindStringSubmatch(p.when)
+		if named == nil || !slices.Contains(strings.Split(named[1], ", "), fmt.Sprint(status)) {
+			continue
+		}
+		return len(p.then) == 1 && p.then[0].name == "ignore"
+	}
+	return false
+}
+
+// statusOf finds the statuses in the condition of a policy.
+var statusOf = regexp.MustCompile(`^error\.status (?:==|in) \[?([0-9, ]+)\]?$`)
+
+// refusedTest has each step that takes a status for no rows get one; nil where no step does.
+func (t *tester) refusedTest() *yaml.Node {
+	answers := node.Map()
+	found := false
+	for _, s := range t.c.list {
+		if status := t.ignoredStatus(s); status != 0 && !s.read && s.mode() != "replace" { // no rows replace no table
+			found = true
+			node.Add(answers, s.name, node.FlowList(node.Flow("status", recording.Node(status, true), "repeat", recording.Node(true, true))))
+			continue
+		}
+		pages, _ := t.pages(s)
+		last := pages[len(pages)-1]
+		if yamltree.IndexOf(last, "repeat") < 0 {
+			node.Add(last, "repeat", recording.Node(true, true))
+		}
+		node.Add(answers, s.name, node.List(last))
+	}
+	if !found {
+		return nil
+	}
+	n := t.test("refusals that are no rows")
+	node.Add(n, "answers", answers)
+	node.Add(n, "expect", node.Flow("status", recording.Text("completed")))
+	return n
+}
+
+// fieldsOf are the fields of rows that a step, or one below it, names.
+func (t *tester) fieldsOf(s *step) map[string]bool {
+	fields := map[string]bool{}
+	for _, key := range s.key {
+		fields[key] = true
+	}
+	if i := s.incremental; i != nil {
+		fields[cmp.Or(strings.ReplaceAll(i.source, ".", "/"), i.cursor)] = true
+	}
+	for _, name := range s.needed {
+		fields[name] = true
+	}
+	said := ""
+	for _, one := range s.fields {
+		said += " " + text(one.value)
+		delete(fields, one.name) // which is computed
+	}
+	for _, found := range mapOfRow.FindAllStringSubmatch(said, -1) {
+		t.maps[s.name+strings.ReplaceAll(found[1], ".", "/")] = true
+	}
+	for _, found := range ofRow.FindAllStringSubmatch(said, -1) {
+		var path []string
+		for _, key := range oneKey.FindAllStringSubmatch(found[1], -1) {
+			path = append(path, key[1]+key[2])
+		}
+		fields[strings.Join(path, "/")] = true
+	}
+	if s.paging != nil {
+		for _, found := range lastField.FindAllStringSubmatch(s.paging.when.text+" "+s.paging.token.text, -1) {
+			fields[found[1]] = true
+		}
+	}
+	return fields
+}
+
+// ofRow finds a member of the row.
+var ofRow = regexp.MustCompile(`row((?:\.\w+|\['[^']*'\])+)`)
+
+// mapOfRow finds a member of the row that has to be a map.
+var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
+
+// lastField finds a member of the last row.
+var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)\.(\w+)`)
+
+// row is a made row.
+func (t *tester) row(s *step, n int) map[string]any {
+	row := map[string]any{}
+	schema := t.c.schemaDocument(s)
+	for _, name := range playbook.SortedKeys(t.fields[s]) {
+		at := row
+		keys := strings.Split(name, "/")
+		for _, key := range keys[:len(keys)-1] {
+			below, isMap := at[key].(map[string]any)
+			if !isMap {
+				below = map[string]any{}
+			}
+			at[key], at = below, below
+		}
+		if _, has := at[keys[len(keys)-1]]; has {
+			continue
+		}
+		at[keys[len(keys)-1]] = t.value(s, name, schema.of("properties").of(name), n)
+	}
+	if len(row) == 0 {
+		row["id"] = n
+	}
+	return row
+}
+
+func (t *tester) value(s *step, name string, schema component, n int) any {
+	if t.maps[s.name+"/"+name] {
+		return map[string]any{"a": n}
+	}
+	at := time.Date(2025, time.December, 30, 12, n, 0, 0, time.UTC)
+	if i := s.incremental; i != nil && (name == i.cursor || i.source != "" && name == strings.ReplaceAll(i.source, ".", "/")) {
+		switch layout, ok := layoutOf(i.format); {
+		case i.isNumber() > 0:
+			return int(at.Unix()) * i.isNumber()
+		case i.format != "" && ok:
+			return at.Format(layout)
+		}
+		return at.Format(time.RFC3339)
+	}
+	if kinds := kindsOf(schema); slices.Contains(kinds, "string") {
+		switch schema.text("format") {
+		case "date":
+			return testDay
+		case "date-time":
+			return at.Format(time.RFC3339)
+		}
+		return fmt.Sprintf("%s-%d", name, n)
+	}
+	return n
+}
+
+// rows are made rows, from a number on.
+func (t *tester) rows(s *step, from, count int) []any {
+	out := make([]any, count)
+	for i := range out {
+		out[i] = t.row(s, from+i)
+	}
+	return out
+}
