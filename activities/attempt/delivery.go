@@ -46,13 +46,13 @@ type DeliveryState struct {
 	// has ended the worker.
 	Receiving []int `json:"receiving,omitempty"`
 	Received  []int `json:"received,omitempty"`
-	// Rows are those that a long attempt has moved so far.
-	Rows int64 `json:"rows,omitempty"`
 }
 
 // heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
 type heartbeatDetails struct {
 	State DeliveryState `json:"delivery"`
+	// Step is how far a long attempt is; nil for others.
+	Step *interpreter.HostedStep `json:"step,omitempty"`
 }
 
 // next is where delivery n begins, with w the last state that those before it have left.
@@ -67,7 +67,7 @@ func (w DeliveryState) next(n int, announces bool) DeliveryState {
 	if w.Begun {
 		received = append(received, w.Receiving...)
 	}
-	return DeliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received, Rows: w.Rows}
+	return DeliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received}
 }
 
 // mostReceived is how many workers may be lost while they read the answer to one
@@ -109,7 +109,8 @@ type Delivery struct {
 	mu sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
 	// State is how far it has come. A Drive reads it while no attempt runs.
 	State    DeliveryState
-	reported time.Time // when progress was sent last
+	step     *interpreter.HostedStep // how far a long attempt is; nil for others
+	reported time.Time               // when that was sent last
 	// announces is set where the server has to know before this delivery acts: it
 	// was sent something else, or would read silence so.
 	announces bool
@@ -118,7 +119,8 @@ type Delivery struct {
 // NewDelivery continues the activity of ctx. announces says that a delivery reports
 // before it acts, from the first on.
 func NewDelivery(ctx context.Context, announces bool) *Delivery {
-	d := &Delivery{announces: announces, State: DeliveryState{Delivery: 1}, Details: func(w DeliveryState) any { return heartbeatDetails{State: w} }}
+	d := &Delivery{announces: announces, State: DeliveryState{Delivery: 1}}
+	d.Details = func(w DeliveryState) any { return heartbeatDetails{State: w, Step: d.step} }
 	if !activity.IsActivity(ctx) {
 		return d
 	}
@@ -127,7 +129,7 @@ func NewDelivery(ctx context.Context, announces bool) *Delivery {
 		_ = activity.GetHeartbeatDetails(ctx, &last) // what cannot be read says nothing
 	}
 	n := int(activity.GetInfo(ctx).Attempt)
-	d.State = last.State.next(n, announces)
+	d.State, d.step = last.State.next(n, announces), last.Step
 	d.announces = announces || n > 1
 	return d
 }
@@ -191,10 +193,10 @@ func (d *Delivery) receives(ctx context.Context, place int) {
 
 // progressed records that more of the attempt is done permanently: the workers lost before count no more, as none of them was lost
 // by what is left.
-func (d *Delivery) progressed(ctx context.Context, rows int64) {
+func (d *Delivery) progressed(ctx context.Context, done interpreter.HostedStep) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.State.Acted, d.State.Cut, d.State.Received, d.State.Rows = 0, 0, nil, rows
+	d.State.Acted, d.State.Cut, d.State.Received, d.step = 0, 0, nil, &done
 	if time.Since(d.reported) >= progressEvery {
 		d.reported = time.Now()
 		_ = d.record(ctx)
@@ -348,9 +350,9 @@ func (b *beginning) Receives(ctx context.Context) {
 }
 
 // Progressed records that more of the attempt is done permanently.
-func (b *beginning) Progressed(ctx context.Context, rows int64) {
+func (b *beginning) Progressed(ctx context.Context, done interpreter.HostedStep) {
 	if !b.hosted {
-		b.delivery.progressed(ctx, rows)
+		b.delivery.progressed(ctx, done)
 	}
 }
 

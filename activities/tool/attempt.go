@@ -21,9 +21,9 @@ type Attempt interface {
 	Answered()
 	// Receives is called before the tool reads much data at once.
 	Receives(ctx context.Context)
-	// Progressed is called after a part of a long attempt is permanently done. rows is the
-	// number of rows done so far, which the next delivery of the attempt does not repeat.
-	Progressed(ctx context.Context, rows int64)
+	// Progressed is called after a part of a long attempt is permanently done. done has the
+	// rows so far, which the next delivery of the attempt does not repeat.
+	Progressed(ctx context.Context, done interpreter.HostedStep)
 	// Propagate adds to the headers of a request what identifies to the other side the
 	// attempt.
 	Propagate(ctx context.Context, headers http.Header)
@@ -68,9 +68,9 @@ func Receives(ctx context.Context) {
 
 // Progressed is called by a tool after a part of a long attempt is permanently done. If the
 // worker is lost later, that part was not the cause.
-func Progressed(ctx context.Context, rows int64) {
+func Progressed(ctx context.Context, done interpreter.HostedStep) {
 	if host := AttemptOf(ctx); host != nil {
-		host.Progressed(ctx, rows)
+		host.Progressed(ctx, done)
 	}
 }
 

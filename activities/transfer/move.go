@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"reprise/activities/format"
 	"reprise/activities/memory"
@@ -259,6 +260,7 @@ func (m *move) write(ctx context.Context, b batch) error {
 				m.at.Written = m.at.Written.Plus(m.given())
 			}
 			m.note(notes)
+			tool.Progressed(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.moved()})
 			return nil
 		}
 	}
@@ -310,7 +312,6 @@ func (m *move) enter(ctx context.Context, in interpreter.ToolInput, next place) 
 		}
 	}
 	m.at = next
-	tool.Progressed(ctx, m.at.Rows)
 	return written, nil
 }
 
@@ -364,14 +365,20 @@ func (m *move) placed(err error, b batch) error {
 	return &told
 }
 
+// moved are the rows that the transfer has read and written, in attempts before as well.
+func (m *move) moved() *interpreter.Rows {
+	read := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: m.at.Rows}}
+	return read.Plus(m.at.Written)
+}
+
 // result is what the transfer has moved, attempts before included.
 func (m *move) result() interpreter.ToolResult {
-	rejected, read := 0, &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: m.at.Rows}}
+	rejected := 0
 	if m.at.LeftOut != nil {
 		rejected = m.at.LeftOut.RejectedRows
 	}
 	return interpreter.ToolResult{
 		Data: expression.Of(map[string]any{"rows": int(m.at.Rows), "bytes": int(m.at.Bytes), "batches": m.at.Batches, "rejected": rejected}),
-		Meta: interpreter.ToolMeta{Rows: read.Plus(m.at.Written), LeftOut: m.at.LeftOut, Notes: m.notes},
+		Meta: interpreter.ToolMeta{Rows: m.moved(), LeftOut: m.at.LeftOut, Notes: m.notes},
 	}
 }

@@ -65,6 +65,15 @@ output: "{{ load }}"
 		_ = db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n) // 0 while the table is not there
 		return n
 	}
+	shown := func() int64 {
+		for _, step := range w.status(run).Steps {
+			if step.Step == "load" && step.EndedAt.IsZero() && step.Rows != nil {
+				return step.Rows.Written
+			}
+		}
+		return 0
+	}
+	require.Eventually(t, func() bool { return shown() > 0 }, patience, tick, "the status of the run shows the rows that are written so far")
 	for range kills {
 		before := count()
 		require.Eventually(t, func() bool { return count() > before }, testenv.Within(time.Minute), 5*time.Millisecond)
