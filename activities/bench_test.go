@@ -76,7 +76,7 @@ func BenchmarkDrivePages(b *testing.B) {
 			for b.Loop() {
 				machine := pagedCall(b, catalogue, task)
 				for !machine.Finished() {
-					output, err := catalogue.Drive(b.Context(), call.DriveInput{
+					output, err := catalogue.Calls.Drive(b.Context(), call.DriveInput{
 						Task: task, Calls: []call.Snapshot{{State: machine.View().SnapshotFor(true)}}, Width: 1, Pages: true,
 					}, call.Script{Source: task.Source})
 					require.NoError(b, err)
@@ -156,7 +156,7 @@ func BenchmarkDriveBatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		output, err := catalogue.Drive(b.Context(), in, call.Script{Source: benchLoop})
+		output, err := catalogue.Calls.Drive(b.Context(), in, call.Script{Source: benchLoop})
 		require.NoError(b, err)
 		require.Equal(b, calls-1, output.Calls[calls-1].Result.Data.Data)
 	}

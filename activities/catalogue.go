@@ -5,7 +5,6 @@
 package activities
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,8 @@ import (
 
 	"reprise/activities/attempt"
 	"reprise/activities/file"
+	"reprise/activities/hosting"
 	"reprise/activities/http"
-	"reprise/activities/keeper"
 	playbooktool "reprise/activities/playbook"
 	"reprise/activities/postgres"
 	"reprise/activities/python"
@@ -34,13 +33,15 @@ import (
 type Catalogue struct {
 	// Attempts makes those of the tools.
 	Attempts *attempt.Runner
+	// Calls hosts calls of the tools, and States has what their steps keep between runs.
+	Calls  *hosting.Calls
+	States *hosting.StateStores
 
 	res   Resources
 	tools map[string]tool.Tool
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
-	states     *keeper.States
 }
 
 var (
@@ -53,7 +54,9 @@ var (
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	tools := map[string]tool.Tool{}
-	c := &Catalogue{Attempts: attempt.NewRunner(res.forAttempts(), tools), res: res, tools: tools, states: keeper.NewStates()}
+	attempts := attempt.NewRunner(res.forAttempts(), tools)
+	states := hosting.NewStateStores(attempts, res.forTools())
+	c := &Catalogue{Attempts: attempts, Calls: &hosting.Calls{Attempts: attempts, States: states}, States: states, res: res, tools: tools}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one
 	}
@@ -130,16 +133,6 @@ func (c *Catalogue) Compile(codes []string) []*check.CodeProblem {
 // Names are the names of all tools, sorted.
 func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
-}
-
-// Recall asks the ledger of a sink for the notes of a call; a tool that keeps
-// none has none. See [Ledger].
-func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
-	ledger, ok := c.tools[in.Tool].(tool.Ledger)
-	if !ok || !ledger.Notes(in) {
-		return nil, nil
-	}
-	return attempt.CallTool(ctx, c.Attempts, in, ledger.Recall)
 }
 
 // Close frees the pools of all tools. Attempts that run fail.

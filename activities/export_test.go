@@ -2,10 +2,8 @@ package activities
 
 import (
 	"context"
-	"time"
 
 	"reprise/activities/tool"
-	"reprise/interpreter"
 )
 
 // MaskFor resolves a connection as an attempt does and gives what masks its
@@ -24,9 +22,4 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 func (c *Catalogue) KeepsLedger(name string) bool {
 	_, keeps := c.tools[name].(tool.Ledger)
 	return keeps
-}
-
-// StateAfter is State so long after the activity was scheduled.
-func (c *Catalogue) StateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
-	return c.stateAfter(ctx, waited, in)
 }

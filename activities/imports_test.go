@@ -35,7 +35,7 @@ const root = "reprise/activities"
 // import. Every other folder is a tool.
 var shared = map[string][]string{
 	"tool": {}, "memory": {"tool"}, "keeper": {"tool"}, "sqltool": {"memory", "tool"}, "format": {"memory", "tool"},
-	"attempt": {"keeper", "memory", "tool"},
+	"attempt": {"keeper", "memory", "tool"}, "hosting": {"attempt", "keeper", "tool"},
 }
 
 // importing are the packages of this folder with what they import.

@@ -75,7 +75,7 @@ func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incre
 		}
 		states, _, err = keeper.StatesOfGroups(ctx, prefix)
 	} else {
-		states, err = s.catalogue.storeOf(at.Place, at.Group).States(ctx, prefix)
+		states, err = s.catalogue.States.Store(at.Place, at.Group).States(ctx, prefix)
 	}
 	if at.Name != "" {
 		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })

@@ -3,6 +3,7 @@ package activities
 import (
 	"maps"
 
+	"reprise/activities/hosting"
 	"reprise/activities/keeper"
 )
 
@@ -10,7 +11,7 @@ import (
 func (c *Catalogue) Services() map[string]any {
 	all := keeper.Queues()
 	for _, more := range []map[string]any{
-		keeper.Trees(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.Partitions(c.states, stateError), keeper.Mailboxes(),
+		keeper.Trees(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.Partitions(c.States.Groups, hosting.StateError), keeper.Mailboxes(),
 	} {
 		maps.Copy(all, more)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/hosting"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 )
@@ -45,7 +46,7 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	for _, worker := range []*activities.Catalogue{c, activities.NewCatalogue(activities.Resources{Directory: dir})} {
 		in := row(0)
 		in.Note = &interpreter.LedgerEntry{Call: "long"}
-		notes, err := worker.Recall(t.Context(), in)
+		notes, err := hosting.Recall(t.Context(), worker.Attempts, in)
 		require.NoError(t, err)
 		require.Len(t, notes, 3)
 		require.Equal(t, interpreter.LedgerEntry{Call: "long", Written: pages, Continuation: continuation}, notes[2])

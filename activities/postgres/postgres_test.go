@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/activities"
+	"reprise/activities/hosting"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -506,7 +507,7 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 
 	in := pg.Rows(map[string]any{"table": "rows"}, nil)
 	in.Note = &interpreter.LedgerEntry{Call: "call"}
-	_, err := limited.Recall(t.Context(), tooltest.Complete(in, "postgres"))
+	_, err := hosting.Recall(t.Context(), limited.Attempts, tooltest.Complete(in, "postgres"))
 	require.NoError(t, err, "it has no notes there")
 
 	// What operators are told to do helps.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/activities/attempt"
+	"reprise/activities/hosting"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -52,15 +53,15 @@ func (l *ledgerTest) forget(t *testing.T, in interpreter.ToolInput) {
 	l.put(t, in, 11, 0, "a page")
 	place := in
 	place.Args, place.Result, place.Note = nil, nil, nil
-	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{"another call"}, false))
+	require.NoError(t, hosting.ForgetNotes(t.Context(), l.Catalogue.Attempts, place, []string{"another call"}, false))
 	require.Equal(t, []string{"11: a page"}, l.recall(t, in, 10), "of another call")
-	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{l.ledger.Name}, true))
+	require.NoError(t, hosting.ForgetNotes(t.Context(), l.Catalogue.Attempts, place, []string{l.ledger.Name}, true))
 	require.Equal(t, []string{"11: "}, l.recall(t, in, 10))
 	written := l.ledger.Effect(t)
 	in.OperationKey = "op-later"
 	require.Equal(t, []byte{}, l.put(t, in, 11, 0, "another page").Noted, "it was written")
 	require.Equal(t, written, l.ledger.Effect(t))
-	require.NoError(t, l.Catalogue.ForgetNotes(t.Context(), place, []string{l.ledger.Name}, false))
+	require.NoError(t, hosting.ForgetNotes(t.Context(), l.Catalogue.Attempts, place, []string{l.ledger.Name}, false))
 	for _, left := range l.recall(t, in, 0) {
 		require.Regexp(t, `^\d+: $`, left)
 	}
@@ -130,7 +131,7 @@ func (l *ledgerTest) recall(t *testing.T, in interpreter.ToolInput, behind int) 
 	t.Helper()
 	in.Note = &interpreter.LedgerEntry{Call: l.ledger.Name, Written: behind}
 	in.Args, in.Result = nil, nil
-	notes, err := l.Catalogue.Recall(t.Context(), in)
+	notes, err := hosting.Recall(t.Context(), l.Catalogue.Attempts, in)
 	require.NoError(t, err)
 	var all []string
 	for _, note := range notes {
@@ -139,7 +140,7 @@ func (l *ledgerTest) recall(t *testing.T, in interpreter.ToolInput, behind int) 
 	}
 	elsewhere := in
 	elsewhere.Note = &interpreter.LedgerEntry{Call: "another call"}
-	none, err := l.Catalogue.Recall(t.Context(), elsewhere)
+	none, err := hosting.Recall(t.Context(), l.Catalogue.Attempts, elsewhere)
 	require.NoError(t, err)
 	require.Empty(t, none)
 	return all

@@ -4,7 +4,7 @@
 // A host drives it. Next returns the command that is due: an attempt, a wait, an answer to
 // await, a sink, a claim of a state, the end. The host carries it out and reports back with
 // Attempted, Waited, ApplyAnswer, SinkDone or StateAnswered, until Next returns DoFinish.
-// workflows/driver.go and activities/drive_call.go are the two hosts.
+// workflows/drive/driver.go and activities/hosting/drive_call.go are the two hosts.
 //
 //	command := c.Next(now)
 //	outcome := … // the host makes the attempt

@@ -103,12 +103,12 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions((&begin{catalogue: catalogue}).check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.CheckSinks, activity.RegisterOptions{Name: interpreter.SinksActivity})
-	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
+	registry.RegisterActivityWithOptions(catalogue.Calls.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.Attempts.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
-	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
-	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
-	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
+	registry.RegisterActivityWithOptions(catalogue.States.Apply, activity.RegisterOptions{Name: interpreter.StateActivity})
+	registry.RegisterActivityWithOptions(catalogue.States.Command, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
+	registry.RegisterActivityWithOptions(catalogue.Calls.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Attempts.Resources.Payloads.Store.(*payload.Store)
 	for _, of := range []map[string]any{catalogue.Services(), runs.Activities(store)} {
 		for name, run := range of {

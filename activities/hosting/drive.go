@@ -1,4 +1,6 @@
-package activities
+// Package hosting hosts calls in activities: their attempts, pages, sinks and states, as far as they need no wait. What is
+// done is in heartbeats and in the ledgers of sinks, from which the next worker continues.
+package hosting
 
 import (
 	"cmp"
@@ -29,11 +31,17 @@ const (
 	maxPagesProgress = 1280 << 10
 )
 
+// Calls hosts calls in activities.
+type Calls struct {
+	Attempts *attempt.Runner
+	States   *StateStores
+}
+
 // Drive hosts calls: it makes all of their attempts, pages and sinks that need
 // no wait. A call that has to wait, or that has reached the bounds of one activity,
 // is returned with its state. Heartbeats hold what is done, so a worker that gets
 // the next delivery continues behind it.
-func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
+func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
 	if err != nil {
@@ -41,14 +49,14 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	d := &hosting{
-		catalogue: c, in: in, book: book, step: step, clock: attempt.NewClock(ctx), progress: newProgress(ctx, in), tally: &tally{step: step, known: in.Known},
+	d := &driveRun{
+		host: c, in: in, book: book, step: step, clock: attempt.NewClock(ctx), progress: newProgress(ctx, in), tally: &tally{step: step, known: in.Known},
 	}
 	d.notes = call.NotedOnce
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
 		d.notes = call.NotedAgain
 	}
-	d.delivery = attempt.NewDelivery(ctx, step.Action.RateLimit != nil || len(c.res.RateLimits) > 0 || lostBefore(in) > 0)
+	d.delivery = attempt.NewDelivery(ctx, step.Action.RateLimit != nil || len(c.Attempts.Resources.RateLimits) > 0 || lostBefore(in) > 0)
 	d.delivery.Details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
@@ -72,7 +80,7 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 		d.delivery.Returned(ctx, d.interrupted.Load() || err != nil)
 		return call.DriveOutput{}, attempt.DeliverAgain(errStopped)
 	case attempt.Cancelled(ctx):
-		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
+		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.Attempts.Resources.Payloads.MaxBytes))
 	case ctx.Err() != nil:
 		return call.DriveOutput{}, attempt.DeliverAgain(attempt.ErrDisconnected)
 	}
@@ -85,8 +93,8 @@ var errStopped = errors.New("the worker stopped; another worker continues from h
 // finish is what the activity gives. Where it has one call, whose last attempt failed, it
 // ends as failed, so that the failure shows where people look for it; what was done
 // travels in the details.
-func (d *hosting) finish() (call.DriveOutput, error) {
-	output := d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)
+func (d *driveRun) finish() (call.DriveOutput, error) {
+	output := d.output().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)
 	if len(output.Calls) > 1 {
 		return output, nil
 	}
@@ -100,14 +108,14 @@ func (d *hosting) finish() (call.DriveOutput, error) {
 
 // lost ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
-func (d *hosting) lost() error {
+func (d *driveRun) lost() error {
 	object := d.delivery.State.Lost(lostBefore(d.in))
 	if len(d.delivery.State.Received) > 0 {
 		d.countReceived()
 		object.Message = "a worker was lost while it read a response; the calls are now made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)},
+		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.host.Attempts.Resources.Payloads.MaxBytes)},
 	})
 }
 
@@ -124,7 +132,7 @@ func lostBefore(in call.DriveInput) int {
 
 // countReceived counts the worker against the calls whose answers it read when it
 // was lost. Each is made alone now.
-func (d *hosting) countReceived() {
+func (d *driveRun) countReceived() {
 	for _, at := range d.delivery.State.Received {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.View().Snapshot()
@@ -136,7 +144,7 @@ func (d *hosting) countReceived() {
 
 // output is what the calls have come to. Pages go back without what they came
 // with.
-func (d *hosting) output() call.DriveOutput {
+func (d *driveRun) output() call.DriveOutput {
 	output := d.progress.output()
 	output.Budget = d.tally.over()
 	for i, driven := range output.Calls {
@@ -145,25 +153,25 @@ func (d *hosting) output() call.DriveOutput {
 	return output
 }
 
-// hosting is one run of Drive.
-type hosting struct {
-	catalogue *Catalogue
-	in        call.DriveInput
-	book      *playbook.Playbook
-	step      *playbook.Step
-	progress  *progress
-	tally     *tally
-	delivery  *attempt.Delivery
-	clock     attempt.Clock
-	notes     call.Noted // what its notes are
-	calls     []*hostedCall
-	cut       atomic.Bool // a call was left because the worker stops
+// driveRun is one run of Drive.
+type driveRun struct {
+	host     *Calls
+	in       call.DriveInput
+	book     *playbook.Playbook
+	step     *playbook.Step
+	progress *progress
+	tally    *tally
+	delivery *attempt.Delivery
+	clock    attempt.Clock
+	notes    call.Noted // what its notes are
+	calls    []*hostedCall
+	cut      atomic.Bool // a call was left because the worker stops
 	// interrupted says that one of its attempts was cut.
 	interrupted atomic.Bool
 }
 
 // driveAll drives the calls, Width at a time or strictly in order.
-func (d *hosting) driveAll(ctx context.Context) error {
+func (d *driveRun) driveAll(ctx context.Context) error {
 	if d.in.Width == 0 || len(d.in.Calls) == 1 {
 		for i := range d.in.Calls {
 			if d.tally.over() != nil {
@@ -227,7 +235,7 @@ func (t *tally) over() *interpreter.ErrorObject {
 
 // left records a call whose attempt was returned, which does not end the
 // others: they stop where they are, in their own time.
-func (d *hosting) left(err error) error {
+func (d *driveRun) left(err error) error {
 	if !errors.Is(err, attempt.ErrReleased) && !errors.Is(err, attempt.ErrCut) {
 		return err
 	}
@@ -413,7 +421,7 @@ const progressInterval = 200 * time.Millisecond
 const beatInterval = time.Second
 
 // heartbeats reports to the server what is done until stop is called.
-func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
+func (d *driveRun) heartbeats(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}

@@ -1,4 +1,4 @@
-package activities_test
+package hosting_test
 
 import (
 	"context"
@@ -197,7 +197,7 @@ func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stageOf{t: t, env: suite.NewTestActivityEnvironment()}
-	s.env.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
+	s.env.RegisterActivityWithOptions(catalogue.Calls.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	s.env.SetTestTimeout(testenv.Within(30 * time.Second))
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		s.mu.Lock()

@@ -1,4 +1,4 @@
-package activities
+package hosting
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 )
 
 // count counts what was decided about the last attempt of a call.
-func (d *hosting) count(call *call.Call, failed *call.FailedAttempt) {
-	if to := d.catalogue.res.Telemetry; to != nil && failed != nil {
+func (d *driveRun) count(call *call.Call, failed *call.FailedAttempt) {
+	if to := d.host.Attempts.Resources.Telemetry; to != nil && failed != nil {
 		meter.FailedAttempt(to, call.View().Facts(), failed)
 	}
 }
 
 // countSink counts a sink that has ended.
-func (d *hosting) countSink(ctx context.Context, sink *call.Call) {
-	if to := d.catalogue.res.Telemetry; to != nil {
+func (d *driveRun) countSink(ctx context.Context, sink *call.Call) {
+	if to := d.host.Attempts.Resources.Telemetry; to != nil {
 		facts, result := sink.View().Facts(), *sink.Result()
 		meter.Call(to, facts, result)
 		to.Ended(ctx, meter.SinkSpan(facts, result))

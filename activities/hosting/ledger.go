@@ -1,4 +1,4 @@
-package activities
+package hosting
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
@@ -17,25 +18,35 @@ const forgetTimeout = 3 * time.Second
 // Forget is the local activity that has ledgers forget calls whose results are in
 // history, so that pages do not stay where they are not needed. It changes nothing
 // about the run: what a ledger that is away keeps is deleted with its old notes.
-func (c *Catalogue) Forget(ctx context.Context, in call.ForgetInput) error {
-	ctx, _ = tool.WithSecrets(ctx, c.res.Secrets)
+func (c *Calls) Forget(ctx context.Context, in call.ForgetInput) error {
+	ctx, _ = tool.WithSecrets(ctx, c.Attempts.Resources.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
-	for _, place := range c.notedBy(in) {
-		if err := c.ForgetNotes(ctx, place.input, place.calls, in.Again); err != nil {
-			tool.Logger(ctx, c.res.Logger, place.input).Warn("entries of a ledger could not be deleted", "error", err)
+	for _, place := range notedBy(in) {
+		if err := ForgetNotes(ctx, c.Attempts, place.input, place.calls, in.Again); err != nil {
+			tool.Logger(ctx, c.Attempts.Resources.Logger, place.input).Warn("entries of a ledger could not be deleted", "error", err)
 		}
 	}
 	return nil
 }
 
-// ForgetNotes has the ledger of a sink drop its notes of calls. See [Ledger].
-func (c *Catalogue) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	ledger, ok := c.tools[in.Tool].(tool.Ledger)
+// ForgetNotes has the ledger of a sink drop its notes of calls. See [tool.Ledger].
+func ForgetNotes(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolInput, calls []string, again bool) error {
+	ledger, ok := attempts.Tools[in.Tool].(tool.Ledger)
 	if !ok || !ledger.Notes(in) {
 		return nil
 	}
 	return ledger.Forget(ctx, in, calls, again)
+}
+
+// Recall asks the ledger of a sink for the notes of a call; a tool that keeps
+// none has none. See [tool.Ledger].
+func Recall(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+	ledger, ok := attempts.Tools[in.Tool].(tool.Ledger)
+	if !ok || !ledger.Notes(in) {
+		return nil, nil
+	}
+	return attempt.CallTool(ctx, attempts, in, ledger.Recall)
 }
 
 // notedPlace is a ledger with calls of which it may have notes.
@@ -45,7 +56,7 @@ type notedPlace struct {
 }
 
 // notedBy are the ledgers of calls. What cannot be rendered was not written to.
-func (c *Catalogue) notedBy(in call.ForgetInput) []*notedPlace {
+func notedBy(in call.ForgetInput) []*notedPlace {
 	book, step, err := in.Task.Load()
 	if err != nil {
 		return nil

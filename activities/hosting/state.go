@@ -1,4 +1,4 @@
-package activities
+package hosting
 
 import (
 	"cmp"
@@ -18,39 +18,52 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// State is the activity that claims the state of a call, or moves states, where no write of
+// StateStores claims and moves the states that steps keep between runs, where they are stored: beside the rows of a sink, or, by
+// groups, in workflows.
+type StateStores struct {
+	Groups   *keeper.States
+	attempts *attempt.Runner
+	lent     tool.Resources // has the connections of places without a tool
+}
+
+// NewStateStores are those that attempts of tools reach; lent is what these tools have.
+func NewStateStores(attempts *attempt.Runner, lent tool.Resources) *StateStores {
+	return &StateStores{Groups: keeper.NewStates(), attempts: attempts, lent: lent}
+}
+
+// Apply is the activity that claims the state of a call, or moves states, where no write of
 // rows does. A call that an activity hosts has it done in that activity. The error of a
 // destination that is away is one that Temporal makes again, for an hour; one of a state that
 // the call holds no longer is final.
-func (c *Catalogue) State(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
-	return c.stateAfter(ctx, time.Since(activity.GetInfo(ctx).ScheduledTime), in)
+func (s *StateStores) Apply(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+	return s.applyAfter(ctx, time.Since(activity.GetInfo(ctx).ScheduledTime), in)
 }
 
-// stateAfter is State so long after the activity was scheduled.
-func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
+// applyAfter is Apply so long after the activity was scheduled.
+func (s *StateStores) applyAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	if !attempt.IsHosted(ctx) {
 		defer heartbeat.Keep(ctx)()
 		ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	}
-	out, err := c.doState(ctx, in)
-	return out, stateError(ctx, waited, in.Describe(), err)
+	out, err := s.apply(ctx, in)
+	return out, StateError(ctx, waited, in.Describe(), err)
 }
 
-// doState claims, begins or moves. A group whose moves are refused keeps no other one back.
-func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+// apply claims, begins or moves. A group whose moves are refused keeps no other one back.
+func (s *StateStores) apply(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
 	if in.Claim != nil {
-		if out.Claimed, err = c.storeOf(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
+		if out.Claimed, err = s.Store(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
 			return out, err
 		}
 	}
 	for _, begin := range in.Begins {
-		if err := (placeKeeper{c, begin}).begin(ctx); err != nil {
+		if err := (placeStore{s.attempts, begin}).begin(ctx); err != nil {
 			return out, err
 		}
 	}
 	var refused error
 	for _, moves := range in.Moves {
-		err := c.storeOf(in.Place, moves.Group).Move(ctx, moves.Writes)
+		err := s.Store(in.Place, moves.Group).Move(ctx, moves.Writes)
 		if refused = cmp.Or(refused, err); err != nil && !isStateMoved(err) {
 			return out, err
 		}
@@ -58,8 +71,8 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 	return out, refused
 }
 
-// stateStore is where states are kept.
-type stateStore interface {
+// StateStore is where states are stored.
+type StateStore interface {
 	Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error)
 	Move(ctx context.Context, writes []incremental.StateWrite) error
 	States(ctx context.Context, prefix string) ([]incremental.State, error)
@@ -67,30 +80,30 @@ type stateStore interface {
 	Set(ctx context.Context, change incremental.StateChange) error
 }
 
-// storeOf is the store of a place, or of a group.
-func (c *Catalogue) storeOf(place *interpreter.ToolInput, group string) stateStore {
+// Store is the store of a place, or of a group.
+func (s *StateStores) Store(place *interpreter.ToolInput, group string) StateStore {
 	if place == nil {
-		return c.states.Group(group)
+		return s.Groups.Group(group)
 	}
-	return placeKeeper{c, *place}
+	return placeStore{s.attempts, *place}
 }
 
-// placeKeeper is a destination that keeps states beside its rows.
-type placeKeeper struct {
-	catalogue *Catalogue
-	in        interpreter.ToolInput
+// placeStore is a destination that stores states beside its rows.
+type placeStore struct {
+	attempts *attempt.Runner
+	in       interpreter.ToolInput
 }
 
 // Claim has a call hold a state.
-func (k placeKeeper) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
-	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (incremental.ClaimedState, error) {
+func (p placeStore) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
+	return atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (incremental.ClaimedState, error) {
 		return of.ClaimState(ctx, place, claim)
 	})
 }
 
 // Move applies writes to states.
-func (k placeKeeper) Move(ctx context.Context, writes []incremental.StateWrite) error {
-	_, err := atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
+func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) error {
+	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := of.MoveState(ctx, place, write)
 			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
@@ -103,8 +116,8 @@ func (k placeKeeper) Move(ctx context.Context, writes []incremental.StateWrite) 
 }
 
 // begin has the table of a sink know that its call or loop begins to read.
-func (k placeKeeper) begin(ctx context.Context) error {
-	_, err := atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (interpreter.ToolResult, error) {
+func (p placeStore) begin(ctx context.Context) error {
+	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (interpreter.ToolResult, error) {
 		return of.Write(ctx, place)
 	})
 	return err
@@ -121,23 +134,23 @@ func isStateMoved(err error) bool {
 // atPlace has the tool of the place do something, as it makes an attempt: within its time, with
 // its connection, and without its secrets in errors.
 func atPlace[R any](
-	ctx context.Context, k placeKeeper, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) (R, error),
+	ctx context.Context, p placeStore, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) (R, error),
 ) (done R, err error) {
-	of, ok := k.catalogue.tools[k.in.Tool].(tool.StateKeeper)
+	of, ok := p.attempts.Tools[p.in.Tool].(tool.StateKeeper)
 	if !ok {
 		return done, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
-			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", k.in.Tool),
+			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", p.in.Tool),
 		})
 	}
-	place := k.in
+	place := p.in
 	place.RateLimit, place.ControlID = nil, "" // no attempt of the call
-	return attempt.CallTool(ctx, k.catalogue.Attempts, place, func(ctx context.Context, in interpreter.ToolInput) (R, error) { return do(ctx, of, in) })
+	return attempt.CallTool(ctx, p.attempts, place, func(ctx context.Context, in interpreter.ToolInput) (R, error) { return do(ctx, of, in) })
 }
 
-// stateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
+// StateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
 // again, for an hour.
-func stateError(ctx context.Context, waited time.Duration, what string, err error) error {
+func StateError(ctx context.Context, waited time.Duration, what string, err error) error {
 	var refused *temporal.ApplicationError
 	isFailure, failure := errors.As(err, &refused), attempt.FailureOf(err)
 	switch {

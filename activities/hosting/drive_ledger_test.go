@@ -1,4 +1,4 @@
-package activities_test
+package hosting_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package activities
+package hosting
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 
 // hostedCall is one call of Drive.
 type hostedCall struct {
-	*hosting
+	*driveRun
 	at    int
 	call  *call.Call
 	chunk call.Chunk
@@ -51,11 +51,11 @@ type hostedCall struct {
 
 // start restores the calls from history, and from the heartbeats or the writes of a
 // worker that was lost.
-func (d *hosting) start(ctx context.Context) error {
+func (d *driveRun) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
 	random, observer := randomOf(ctx)
 	for i, carried := range d.in.Calls {
-		h := &hostedCall{hosting: d, at: i, sure: true}
+		h := &hostedCall{driveRun: d, at: i, sure: true}
 		d.calls[i] = h
 		if carried.State != nil {
 			h.forget = carried.State.Written
@@ -183,7 +183,7 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 	}
 	within, stop := context.WithTimeout(ctx, claimPatience)
 	defer stop()
-	output, err := h.catalogue.State(within, input)
+	output, err := h.host.States.Apply(within, input)
 	if err == nil {
 		h.call.StateAnswered(output, h.clock.Now())
 		return false, nil
@@ -214,7 +214,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (int
 	h.outcome = &made.Outcome
 	h.apply(made.Outcome)
 	if pause, pauses := input.PausesRateLimit(h.call.View().OthersWait); pauses {
-		_ = h.catalogue.Attempts.PauseRateLimit(ctx, pause) // it never fails
+		_ = h.host.Attempts.PauseRateLimit(ctx, pause) // it never fails
 	}
 	if made.Outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.Now(), cmp.Or(made.Outcome.Err, h.call.View().Refused), made.Turn)
@@ -244,7 +244,7 @@ func (h *hostedCall) logFailed() {
 }
 
 // log logs what was decided about an attempt that failed.
-func (d *hosting) log(call *call.Call) {
+func (d *driveRun) log(call *call.Call) {
 	failed := call.View().FailedAttempt()
 	d.count(call, failed)
 	if failed == nil {
@@ -252,9 +252,9 @@ func (d *hosting) log(call *call.Call) {
 	}
 	fields := append(failed.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
 	if failed.Ended {
-		d.catalogue.res.Logger.Warn(failed.Message(), fields...)
+		d.host.Attempts.Resources.Logger.Warn(failed.Message(), fields...)
 	} else {
-		d.catalogue.res.Logger.Info(failed.Message(), fields...)
+		d.host.Attempts.Resources.Logger.Info(failed.Message(), fields...)
 	}
 }
 
@@ -268,7 +268,7 @@ func (h *hostedCall) yield() call.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.host.Attempts.Resources.Payloads.MaxBytes)
 }
 
 // ended is the end of the call, without data that its loop does not keep.
@@ -396,7 +396,7 @@ func (s *hostedSink) leave() sinkEnd {
 
 // prepare has a write prepared on another processor, while its note is made.
 func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
-	preparer, ok := h.catalogue.tools[in.Tool].(tool.Preparer)
+	preparer, ok := h.host.Attempts.Tools[in.Tool].(tool.Preparer)
 	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
 	}
@@ -420,7 +420,7 @@ func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) inte
 // noteFor is the note of the write that is due, nil where its sink takes none or
 // there is too much to note. warnings are those of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
-	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
+	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
@@ -453,7 +453,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
 	for _, in := range h.call.View().Ledgers(h.clock.Now()) {
-		found, err := h.catalogue.Recall(ctx, in)
+		found, err := Recall(ctx, h.host.Attempts, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
 		}
@@ -495,13 +495,13 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 	return err
 }
 
-// attempt makes one attempt of a call; see [Runner.Make].
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (attempt.Attempt, error) {
-	return d.catalogue.Attempts.Make(ctx, d.ofRun(input))
+// attempt makes one attempt of a call; see [attempt.Runner.Make].
+func (d *driveRun) attempt(ctx context.Context, input interpreter.ToolInput) (attempt.Attempt, error) {
+	return d.host.Attempts.Make(ctx, d.ofRun(input))
 }
 
 // ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.
-func (d *hosting) ofRun(input interpreter.ToolInput) interpreter.ToolInput {
+func (d *driveRun) ofRun(input interpreter.ToolInput) interpreter.ToolInput {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.Brief()
 	return input

@@ -1,4 +1,4 @@
-package activities_test
+package hosting_test
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func runState(t *testing.T, keeps *stateTool, waited time.Duration, in interpret
 	require.NoError(t, catalogue.Register(keeps))
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(func(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
-		return catalogue.StateAfter(ctx, waited, in)
+		return catalogue.States.ApplyAfter(ctx, waited, in)
 	}, activity.RegisterOptions{Name: interpreter.StateActivity})
 	value, err := env.ExecuteActivity(interpreter.StateActivity, in)
 	var out interpreter.StateOutput

@@ -1,4 +1,4 @@
-package activities
+package hosting
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// StateCommand is the activity that does what a person wants to know of states, or to change. The
+// Command is the activity that does what a person wants to know of states, or to change. The
 // error is one of the destination; Temporal has it made again where that may help.
-func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+func (s *StateStores) Command(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	defer heartbeat.Keep(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	if command.Place != nil {
-		command.Place = c.withTool(*command.Place)
+		command.Place = s.withTool(*command.Place)
 		answer.Tool = command.Place.Tool
 	}
 	if command.Change == nil && command.Queue != "" {
@@ -27,7 +27,7 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 			answer.HoldersUnknown = attempt.MessageOf(unknown)
 		}
 	}
-	store := c.storeOf(command.Place, command.Group)
+	store := s.Store(command.Place, command.Group)
 	switch {
 	case command.Place == nil && command.Group == "":
 		answer.States, answer.More, err = keeper.StatesOfGroups(ctx, command.Prefix)
@@ -58,12 +58,12 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 
 // withTool is a place with its tool: where it has none, that of the connection, or else postgres, whose
 // error says what the connection lacks.
-func (c *Catalogue) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
+func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
 	if place.Tool != "" {
 		return &place
 	}
 	const file = "sqlite:"
-	connection, _ := c.res.forTools().Connection(context.Background(), place.Auth) // the tool says what it lacks
+	connection, _ := s.lent.Connection(context.Background(), place.Auth) // the tool says what it lacks
 	place.Tool = "postgres"
 	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
 		place.Tool = "sqlite"
@@ -72,22 +72,22 @@ func (c *Catalogue) withTool(place interpreter.ToolInput) *interpreter.ToolInput
 }
 
 // States are those whose names have a prefix.
-func (k placeKeeper) States(ctx context.Context, prefix string) ([]incremental.State, error) {
-	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.State, error) {
+func (p placeStore) States(ctx context.Context, prefix string) ([]incremental.State, error) {
+	return atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.State, error) {
 		return of.States(ctx, place, prefix)
 	})
 }
 
 // History is that of a state.
-func (k placeKeeper) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
-	return atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.StateChange, error) {
+func (p placeStore) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
+	return atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) ([]incremental.StateChange, error) {
 		return of.StateHistory(ctx, place, name)
 	})
 }
 
 // Set changes a state for a person.
-func (k placeKeeper) Set(ctx context.Context, change incremental.StateChange) error {
-	_, err := atPlace(ctx, k, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (struct{}, error) {
+func (p placeStore) Set(ctx context.Context, change incremental.StateChange) error {
+	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (struct{}, error) {
 		return struct{}{}, of.SetState(ctx, place, change)
 	})
 	return err
