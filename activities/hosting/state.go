@@ -71,8 +71,8 @@ func (s *StateStores) apply(ctx context.Context, in interpreter.StateInput) (out
 	return out, refused
 }
 
-// StateStore is where states are stored.
-type StateStore interface {
+// StepStates is where states are stored.
+type StepStates interface {
 	Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error)
 	Move(ctx context.Context, writes []incremental.StateWrite) error
 	States(ctx context.Context, prefix string) ([]incremental.State, error)
@@ -81,7 +81,7 @@ type StateStore interface {
 }
 
 // Store is the store of a place, or of a group.
-func (s *StateStores) Store(place *interpreter.ToolInput, group string) StateStore {
+func (s *StateStores) Store(place *interpreter.ToolInput, group string) StepStates {
 	if place == nil {
 		return s.Groups.Group(group)
 	}
@@ -96,14 +96,14 @@ type placeStore struct {
 
 // Claim has a call hold a state.
 func (p placeStore) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
-	return atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (incremental.ClaimedState, error) {
+	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (incremental.ClaimedState, error) {
 		return of.ClaimState(ctx, place, claim)
 	})
 }
 
 // Move applies writes to states.
 func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) error {
-	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
+	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := of.MoveState(ctx, place, write)
 			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
@@ -117,7 +117,7 @@ func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) e
 
 // begin has the table of a sink know that its call or loop begins to read.
 func (p placeStore) begin(ctx context.Context) error {
-	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateKeeper, place interpreter.ToolInput) (interpreter.ToolResult, error) {
+	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (interpreter.ToolResult, error) {
 		return of.Write(ctx, place)
 	})
 	return err
@@ -134,9 +134,9 @@ func isStateMoved(err error) bool {
 // atPlace has the tool of the place do something, as it makes an attempt: within its time, with
 // its connection, and without its secrets in errors.
 func atPlace[R any](
-	ctx context.Context, p placeStore, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) (R, error),
+	ctx context.Context, p placeStore, do func(context.Context, tool.StateStore, interpreter.ToolInput) (R, error),
 ) (done R, err error) {
-	of, ok := p.attempts.Tools[p.in.Tool].(tool.StateKeeper)
+	of, ok := p.attempts.Tools[p.in.Tool].(tool.StateStore)
 	if !ok {
 		return done, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,

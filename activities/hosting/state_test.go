@@ -21,7 +21,7 @@ import (
 
 // stateTool keeps states beside its rows.
 type stateTool struct {
-	tool.StateKeeper
+	tool.StateStore
 	claims []incremental.Claim
 	moves  []incremental.StateWrite
 	inputs []interpreter.ToolInput

@@ -96,15 +96,15 @@ func pairs(all []connection.NameValue) map[string]string {
 	return byName
 }
 
-// keptConnections caches what a connection keeps between attempts, such as its tokens, by the
+// cachedConnections caches what a connection keeps between attempts, such as its tokens, by the
 // connection's name. It is safe for concurrent use.
-type keptConnections struct {
+type cachedConnections struct {
 	mu     sync.Mutex
-	byName map[string]*keptConnection
+	byName map[string]*cachedConnection
 }
 
-// keptConnection belongs to what a connection was resolved to: its next password begins anew.
-type keptConnection struct {
+// cachedConnection belongs to what a connection was resolved to: its next password begins anew.
+type cachedConnection struct {
 	raw       string
 	transport *http.Transport // nil without certificates
 	jar       http.CookieJar  // nil where cookies are not kept
@@ -113,9 +113,9 @@ type keptConnection struct {
 
 // of gives what a connection keeps: its transport with certificates of its own, its cookies. A transport that is not ours, such
 // as that of a test, knows no certificates.
-func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) *keptConnection {
+func (k *cachedConnections) of(name, raw string, parsed *connection.Login, usual http.RoundTripper) *cachedConnection {
 	if parsed.TLS == nil && !parsed.KeepCookies && parsed.AWS == nil {
-		return &keptConnection{}
+		return &cachedConnection{}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +124,7 @@ func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual h
 		if kept != nil && kept.transport != nil {
 			kept.transport.CloseIdleConnections()
 		}
-		kept = &keptConnection{raw: raw}
+		kept = &cachedConnection{raw: raw}
 		if own, ok := usual.(*http.Transport); ok && parsed.TLS != nil {
 			kept.transport = own.Clone()
 			kept.transport.TLSClientConfig = parsed.TLS.Clone()
@@ -138,7 +138,7 @@ func (k *keptConnections) of(name, raw string, parsed *connection.Login, usual h
 }
 
 // close drops idle connections.
-func (k *keptConnections) close() {
+func (k *cachedConnections) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, kept := range k.byName {

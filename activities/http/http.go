@@ -28,7 +28,7 @@ type Tool struct {
 	transport http.RoundTripper
 	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see Observe
 	tokens    *tokenCache
-	kept      *keptConnections
+	kept      *cachedConnections
 }
 
 var (
@@ -42,7 +42,7 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 		transport = newTransport(dialer.DialContext)
 	}
-	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets), kept: &keptConnections{byName: map[string]*keptConnection{}}}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets), kept: &cachedConnections{byName: map[string]*cachedConnection{}}}
 }
 
 // Observe lays a transport around that of all requests of attempts, redirects included. Requests for

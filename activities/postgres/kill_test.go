@@ -320,7 +320,7 @@ func TestFrozenWriterKeepsNoState(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	frozen, other := pgStates(t, cutter.url).Keeper, pgStates(t, db.URL).Keeper
-	claim := func(by tool.StateKeeper, holder string) error {
+	claim := func(by tool.StateStore, holder string) error {
 		in := tooltest.Complete(interpreter.ToolInput{Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "orders"})}, "postgres")
 		_, err := by.ClaimState(ctx, in, incremental.Claim{Name: "orders", Holder: holder, Source: tooltest.Source})
 		return err

@@ -40,9 +40,9 @@ type Tool struct {
 }
 
 var (
-	_ tool.StateKeeper = (*Tool)(nil)
-	_ tool.Preparer    = (*Tool)(nil)
-	_ tool.Beginner    = (*Tool)(nil)
+	_ tool.StateStore = (*Tool)(nil)
+	_ tool.Preparer   = (*Tool)(nil)
+	_ tool.Beginner   = (*Tool)(nil)
 )
 
 // New makes the tool.

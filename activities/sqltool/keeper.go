@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// StateTool has the methods of a tool in which the databases do not differ: those of tool.StateKeeper
+// StateTool has the methods of a tool in which the databases do not differ: those of tool.StateStore
 // over states, and what marks it. A tool embeds it.
 type StateTool struct {
 	// Change runs do in a transaction. Tables of states that are not there are made; without create there

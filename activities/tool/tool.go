@@ -77,7 +77,7 @@ type Ledger interface {
 	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 
-// StateKeeper is a Ledger that keeps states between runs, and moves them in the transaction of
+// StateStore is a Ledger that keeps states between runs, and moves them in the transaction of
 // the rows (docs/concepts/state.md#what-a-run-reads). Its Write honours in.State: in one transaction
 // it checks that the call holds the state, leaves out the rows that it knows, writes the
 // others, notes those that may come again, and moves the watermark. A write that the ledger
@@ -85,7 +85,7 @@ type Ledger interface {
 //
 // In all of these in has the fields and auth of a write and nothing to write. An error is one
 // of the destination, such as that it is away.
-type StateKeeper interface {
+type StateStore interface {
 	Ledger
 
 	// ClaimState makes the call the holder of the state, or says which call holds it.

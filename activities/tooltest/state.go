@@ -19,7 +19,7 @@ import (
 
 // States are the cases of a tool that keeps states between runs, on an empty database.
 type States struct {
-	Keeper tool.StateKeeper
+	Keeper tool.StateStore
 	Tool   string
 	Auth   string
 }

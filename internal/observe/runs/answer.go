@@ -166,7 +166,7 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 	return taken, false
 }
 
-// Keep keeps an answer that no worker takes now, as answers.Keep does.
+// Keep keeps an answer that no worker takes now, as answers.Deposit does.
 func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
-	return answers.Keep(ctx, r.Client, interpreter.KeptAnswer{Workflow: workflowID, Answer: answer})
+	return answers.Deposit(ctx, r.Client, interpreter.KeptAnswer{Workflow: workflowID, Answer: answer})
 }

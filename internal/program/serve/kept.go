@@ -15,7 +15,7 @@ import (
 func (s *Server) keeps(ctx context.Context, kept interpreter.KeptAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	keeps, err := answers.Keeps(limited, s.Client, kept)
+	keeps, err := answers.HasWaiting(limited, s.Client, kept)
 	if errors.Is(err, answers.ErrFull) {
 		return keeps, errFull
 	}
@@ -31,7 +31,7 @@ func (s *Server) keep(ctx context.Context, kept interpreter.KeptAnswer) (answer,
 		return answer{}, err
 	}
 	defer done()
-	switch err := answers.Keep(limited, s.Client, kept); {
+	switch err := answers.Deposit(limited, s.Client, kept); {
 	case errors.Is(err, answers.ErrClosed):
 		return answer{}, errLate
 	case errors.Is(err, answers.ErrFull):

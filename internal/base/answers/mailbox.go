@@ -18,9 +18,9 @@ var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is rea
 // otherEvents is how many events of a mailbox that no worker has read are no answers.
 const otherEvents = 2
 
-// Keeps reports whether answers to the attempt are kept that no workflow has accepted
+// HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted
 // yet: new ones belong behind them. The error is ErrFull where there is no room.
-func Keeps(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (bool, error) {
+func HasWaiting(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (bool, error) {
 	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
 	if err != nil || !open(info) {
 		return false, err
@@ -36,11 +36,11 @@ func full(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetHistoryLength() >= otherEvents+interpreter.MaxKeptAnswers || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
 }
 
-// Keep keeps an answer until a worker delivers it. Of reports of progress the newest is
+// Deposit puts an answer into a mailbox until a worker delivers it. Of reports of progress the newest is
 // kept. The error is ErrClosed where the workflow that would accept it has ended, or
 // ErrFull. A mailbox is bounded by its description: a sender that keeps answers one
 // after the other exceeds no bound, and each sender at the same time by one answer.
-func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
+func Deposit(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
 	case connect.NotFound(err):
