@@ -20,7 +20,8 @@ func (c *Call) turnsSlice(result *interpreter.CallResult, page []Todo) bool {
 	if next == nil || result.Failed() {
 		return false
 	}
-	if result.Meta.Truncated || c.state.Incomplete {
+	if result.Meta.Truncated || c.state.Incomplete { // also where a policy accepts that a slice is not read to its end
+		result.Meta.Truncated, result.Status = true, interpreter.Partial
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: nothing was read from %s to %s, as the slice before was not read to its end",
 			c.config.Where(), next.From.Text(), next.End.Text()))
 		return false
