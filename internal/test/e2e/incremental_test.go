@@ -221,6 +221,62 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// TestSlicesOutliveTheirWorkers: workers are killed while they read the first or a later page of a slice, with rows of the slices
+// before already written. Each row is written once, no slice is left out, and the watermark passes no row that is not there.
+func TestSlicesOutliveTheirWorkers(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{"row_order: none", "row_order: asc"} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			db := w.database()
+			db.Exec(t, createKept)
+			api := newChanging(t)
+			var all, moves []string
+			for day := 1; day <= 30; day++ { // five rows in each slice of five days, so three pages
+				api.add(change(day, fmt.Sprintf("2026-01-%02d", day)))
+				all = append(all, fmt.Sprint(day))
+			}
+			requests, reached, killed := 0, make(chan struct{}), make(chan struct{})
+			kills := []int{2, 4, 8, 12} // requests: a later page, and the first of the second, third and fourth slice
+			api.request = func(string) bool {
+				if requests++; slices.Contains(kills, requests) {
+					reached <- struct{}{}
+					<-killed
+				}
+				return true
+			}
+			source := strings.NewReplacer(
+				`{since: "{{ incremental.value }}"}`, `{since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, "type: time", "type: date",
+			).Replace(pagesInto("tool: postgres, auth: pg, table: orders, key: id", `step: 5d, until: "2026-01-31", `+words))
+			worker := w.spawn()
+			run := w.start(w.kept(source), map[string]any{"api": api.url})
+			for range kills {
+				select {
+				case <-reached:
+				case <-time.After(testenv.Within(2 * time.Minute)):
+					require.Fail(t, "the next request did not come")
+				}
+				worker.Kill()
+				for _, state := range db.Query(t, "SELECT trim(watermark, '\"') AS day, (SELECT count(*) FROM orders WHERE at <= trim(watermark, '\"'))::text AS n FROM reprise_state") {
+					if day, moved := state["day"].(string); moved {
+						require.Equal(t, strings.TrimLeft(day[len("2026-01-"):], "0"), state["n"], "as many rows as days up to the watermark")
+						moves = append(moves, day)
+					}
+				}
+				killed <- struct{}{}
+				worker = w.spawn()
+			}
+			require.NotEmpty(t, moves)
+			require.IsIncreasing(t, slices.Compact(moves))
+			ended := w.endsAs(run, interpreter.Completed)
+			require.Equal(t, strings.Join(all, " "), keptIDs(w, db))
+			require.Equal(t, "2026-01-30", ended.Steps[0].Incremental.Watermark.Data)
+			require.Equal(t, []string{"2026-01-01", "2026-01-06", "2026-01-11", "2026-01-16", "2026-01-21", "2026-01-26"}, slices.Compact(api.since))
+		})
+	}
+}
+
 // TestCursorsInAFormat: the source is asked in the form in which its rows have their cursors, also by a state that was kept in
 // another one; a cursor that does not fit ends the call, with its row.
 func TestCursorsInAFormat(t *testing.T) {
