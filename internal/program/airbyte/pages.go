@@ -1,6 +1,7 @@
 package airbyte
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,6 +120,7 @@ var (
 // demand is what the condition for pages reads of a response.
 type demand struct {
 	members [][]string
+	fields  []string // of the last row, that are no keys
 	headers []string
 	link    bool
 }
@@ -140,6 +142,11 @@ func askedOf(s *step) (a demand) {
 	for _, found := range ofHeaders.FindAllStringSubmatch(text, -1) {
 		if name := found[1] + found[2]; !slices.Contains(a.headers, name) {
 			a.headers = append(a.headers, name)
+		}
+	}
+	for _, found := range lastField.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(s.key, found[1]) && !slices.Contains(s.needed, found[1]) {
+			a.fields = append(a.fields, found[1])
 		}
 	}
 	a.link = ofLinks.MatchString(text)
@@ -187,6 +194,9 @@ func (t *tester) solve(s *step, of answer, a demand, more bool) *answer {
 				}
 				rest /= len(values)
 			}
+			if len(a.fields) > 0 {
+				one.body = t.withFields(s, one.body, a.fields, beside)
+			}
 			if beside {
 				one.headers = map[string]any{}
 				for _, name := range a.headers {
@@ -202,6 +212,34 @@ func (t *tester) solve(s *step, of answer, a demand, more bool) *answer {
 		}
 	}
 	return nil
+}
+
+// withFields is a body whose rows have fields that lead to another page, or lack them.
+func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
+	list, _ := t.placedRows(s, answer{body: body}).([]any)
+	if slices.Contains(s.path, "*") {
+		return body
+	}
+	rows := make([]any, len(list))
+	for i, row := range list {
+		members := maps.Clone(expression.MapOf(row))
+		for _, field := range fields {
+			delete(members, field)
+			if has {
+				members[field] = "next-2"
+				if s.paging.url != nil {
+					members[field] = nextPath
+				}
+			}
+		}
+		if rows[i] = row; members != nil {
+			rows[i] = members
+		}
+	}
+	if len(s.path) == 0 {
+		return rows
+	}
+	return withMember(body, s.path, rows)
 }
 
 // withMember is a body with a member at a path.

@@ -16,6 +16,7 @@ type loop struct {
 	element    string
 	fields     []string // of the elements; they are values where there is one, unless nested says otherwise
 	nested     bool     // the elements are maps
+	whole      bool     // the elements are rows of the parent
 	options    []sliceOption
 }
 
@@ -45,7 +46,10 @@ func (l *loop) field(keys []any) (code, error) {
 
 // state names the state of an element, "" where the default does.
 func (l *loop) state(name string) string {
-	if !l.nested {
+	switch {
+	case l.whole && !l.nested:
+		return name + "/{{ string(" + l.element + ") }}"
+	case !l.nested:
 		return ""
 	}
 	for _, field := range l.fields {
@@ -204,9 +208,10 @@ func (c *converter) substreams(s *step, l *loop, router component, deep, nested 
 			s.gap(atLoop, "ParentStreamConfig", "%v", err)
 			continue
 		}
-		if _, isAdded := from.added[key]; !isAdded {
-			from.needed = append(from.needed, key)
+		if _, isAdded := from.added[key]; !isAdded && value != "#" {
+			from.needed = append(from.needed, strings.Trim(key, "/"))
 		}
+		l.whole = l.whole || value == "#"
 		lists = append(lists, c.below(from, field, value, deep, out.nested))
 		if deep && from.loop != nil && !hasField(out.fields, parentSlice) {
 			out.fields = append(out.fields, parentSlice)
@@ -257,6 +262,9 @@ func (s *step) parentValue(c *converter, key string) (string, error) {
 		return value.text, nil
 	}
 	var keys []any
+	if key = strings.Trim(key, "/"); key == "" {
+		return "#", nil
+	}
 	for _, part := range strings.Split(key, "/") {
 		keys = append(keys, part)
 	}
