@@ -24,6 +24,12 @@ const (
 	shownNeeds = 5
 	// countsLast is how long counts of ended runs are shown before they are counted again.
 	countsLast = 5 * time.Second
+	// countsKept is how long they are shown while they are counted again, where that takes longer than countsWait: among
+	// 100,000 runs a server may need a second for it. The open page gets the new ones when it next refreshes.
+	countsKept = time.Minute
+	countsWait = 100 * time.Millisecond
+	// countingTime bounds a count that nobody waits for.
+	countingTime = 30 * time.Second
 	// zoneCookie is the cookie with the time zone of a person who wants to see local times.
 	zoneCookie = "reprise_zone"
 )
@@ -75,8 +81,9 @@ type stoppedQueue struct {
 // endedCounts remembers counts for a moment: every open page asks for them every few seconds. It is safe for concurrent
 // use.
 type endedCounts struct {
-	mu    sync.Mutex
-	known map[time.Time]endedCount
+	mu       sync.Mutex
+	known    map[time.Time]endedCount
+	counting map[time.Time]chan struct{} // closed once they have been counted
 }
 
 type endedCount struct {
@@ -84,18 +91,67 @@ type endedCount struct {
 	at time.Time
 }
 
-// of counts the runs that have ended since a time; asked reports whether the server was asked.
-func (c *endedCounts) of(ctx context.Context, reader *runs.Reader, since, now time.Time) (counts runs.EndedCounts, asked bool, err error) {
+// countFunc counts the runs that have ended since a time.
+type countFunc func(ctx context.Context, since time.Time) (runs.EndedCounts, error)
+
+// of counts the runs that have ended since a time; asked reports whether the server was asked. Where counts are known that are not
+// old, it waits only shortly for new ones.
+func (c *endedCounts) of(ctx context.Context, count countFunc, since, now time.Time) (counts runs.EndedCounts, asked bool, err error) {
 	c.mu.Lock()
 	known, found := c.known[since]
 	c.mu.Unlock()
-	if found && now.Sub(known.at) < countsLast {
+	switch {
+	case found && now.Sub(known.at) < countsLast:
 		return known.EndedCounts, false, nil
-	}
-	counts, err = runs.CountEnded(ctx, reader, since)
-	if err != nil {
+	case !found || now.Sub(known.at) >= countsKept:
+		counts, err = count(ctx, since)
+		if err == nil {
+			c.keep(counts, since, now)
+		}
 		return counts, true, err
 	}
+	counted, asked := c.recount(ctx, count, since, now)
+	select {
+	case <-counted:
+	case <-time.After(countsWait):
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if renewed, found := c.known[since]; found {
+		known = renewed
+	}
+	return known.EndedCounts, asked, nil
+}
+
+// recount counts again without anybody waiting, once at a time; begun reports whether this call has begun it.
+func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now time.Time) (counted chan struct{}, begun bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if counted, is := c.counting[since]; is {
+		return counted, false
+	}
+	if c.counting == nil {
+		c.counting = map[time.Time]chan struct{}{}
+	}
+	counted = make(chan struct{})
+	c.counting[since] = counted
+	go func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), countingTime)
+		defer cancel()
+		if counts, err := count(limited, since); err == nil { // else the known ones get old, and the next page says why
+			c.keep(counts, since, now)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.counting, since)
+		close(counted)
+	}()
+	return counted, true
+}
+
+// keep keeps counts.
+func (c *endedCounts) keep(counts runs.EndedCounts, since, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const most = 100 // times: two for each zone of those who look
@@ -103,7 +159,6 @@ func (c *endedCounts) of(ctx context.Context, reader *runs.Reader, since, now ti
 		c.known = map[time.Time]endedCount{}
 	}
 	c.known[since] = endedCount{counts, now}
-	return counts, true, nil
 }
 
 // zoneOf is the time zone in which a person wants to see times beside UTC; UTC unless they do.
@@ -139,7 +194,10 @@ func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview
 	count := func(into *runs.EndedCounts, since time.Time, made *int) func() error {
 		return func() (err error) {
 			var asked bool
-			if *into, asked, err = s.ended.of(r.Context(), s.Runs, since, now); asked {
+			ended := func(ctx context.Context, since time.Time) (runs.EndedCounts, error) {
+				return runs.CountEnded(ctx, s.Runs, since)
+			}
+			if *into, asked, err = s.ended.of(r.Context(), ended, since, now); asked {
 				*made = 1
 			}
 			return err

@@ -99,6 +99,7 @@ func (s *Server) book(r *http.Request) (string, Book, error) {
 // bookView is a playbook.
 type bookView struct {
 	Name, Description, Path string
+	File                    string // where Name is that of metadata, "" where it is that of the file
 	Problems                []string
 	Invalid                 bool
 	Graph                   template.URL
@@ -128,6 +129,9 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	}
 	if book.Playbook != nil {
 		shown.Description = book.Playbook.Description
+		if own := terminal.OneLine(book.Playbook.Name); own != "" && own != name {
+			shown.Name, shown.File = own, name+".yaml"
+		}
 		shown.Graph = drawn(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
 		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, shownBars, nil)
@@ -148,7 +152,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	if fault != "" {
 		status = http.StatusUnprocessableEntity
 	}
-	v.frame.Title, v.frame.Section = name, "/playbooks"
+	v.frame.Title, v.frame.Section = shown.Name, "/playbooks"
 	s.write(w, v, status, "playbook", shown)
 	return nil
 }

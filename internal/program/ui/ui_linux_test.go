@@ -496,6 +496,7 @@ func (w *world) playbooks(t *testing.T) {
 	status, _, _ = w.get("/playbooks/" + url.PathEscape("../asks"))
 	require.Equal(t, http.StatusNotFound, status)
 	_, body, _ = w.get("/playbooks/asks")
+	require.Contains(t, body, "<h1><bdi>inputs</bdi></h1>\n<p class=\"faint\"><bdi>asks.yaml</bdi></p>", "its name, with the file beside it")
 	require.False(t, strings.Contains(body, "hush"), "the default of a secret is shown")
 	form := url.Values{
 		"in.count": {"many"}, "in.day": {"1:30"}, "in.list": {"[1, 2]"}, "in.api_token": {""},
