@@ -82,7 +82,7 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(strings.TrimSpace(raw))
+	target, err := request.ParseURL(raw)
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
 	}

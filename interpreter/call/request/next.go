@@ -204,11 +204,11 @@ func (r *Request) hasNextURL() bool {
 
 // resolve is an address relative to the request's url.
 func (r *Request) resolve(address string) (*url.URL, error) {
-	before, err := url.Parse(expression.Text(r.Fields[playbook.FieldURL].Data))
+	before, err := ParseURL(expression.Text(r.Fields[playbook.FieldURL].Data))
 	if err != nil {
 		return nil, err
 	}
-	next, err := url.Parse(address)
+	next, err := ParseURL(address)
 	if err != nil {
 		return nil, err
 	}

@@ -213,7 +213,7 @@ func headersSent(headers map[string]any, contentType string) (map[string]any, er
 // the fragment. A call that began with a path goes to the host of its connection,
 // whether a later page names that or not.
 func (r *Request) target(text string, params map[string]any) ([]any, error) {
-	target, err := url.Parse(strings.TrimSpace(text))
+	target, err := ParseURL(text)
 	if err != nil {
 		return nil, err
 	}

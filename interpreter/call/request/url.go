@@ -1,0 +1,32 @@
+package request
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ParseURL parses a URL or a reference (RFC 3986) without the space around it. Bytes of its path that may not be there as they
+// are, such as spaces, become escapes, and the escapes that are there stay: net/url would escape the whole path anew, and %2F
+// become a slash.
+func ParseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || u.RawPath == "" || u.EscapedPath() == u.RawPath {
+		return u, err
+	}
+	u.RawPath = escapedPath(u.RawPath)
+	return u, nil
+}
+
+// escapedPath escapes the bytes of a path that may not be there, other than those of its escapes.
+func escapedPath(path string) string {
+	var escaped strings.Builder
+	for i := range len(path) {
+		if c := path[i]; isUnreserved(c) || strings.IndexByte("/%!$&'()*+,;=:@[]", c) >= 0 {
+			escaped.WriteByte(c)
+		} else {
+			fmt.Fprintf(&escaped, "%%%02X", c)
+		}
+	}
+	return escaped.String()
+}
