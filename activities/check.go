@@ -18,9 +18,14 @@ import (
 
 // Bounds of a CheckResult, which is in the history of each run even where there is a payload store.
 const (
-	maxProblems = 64 << 10  // bytes of text
-	maxWarnings = 100       // of at most MaxMessage bytes each
-	maxRecorded = 1_500_000 // bytes of playbooks from the worker's folder, as JSON
+	// maxProblems bounds the text of all problems together, in bytes. A CheckResult is in the
+	// history of each run, even if there is a payload store.
+	maxProblems = 64 << 10
+	// maxWarnings bounds the warnings of a CheckResult, each of at most tool.MaxMessage bytes.
+	maxWarnings = 100
+	// maxRecorded bounds the playbooks from the worker's folder that a run records, in bytes of
+	// JSON: Temporal refuses a result over 2 MB and the run would hang.
+	maxRecorded = 1_500_000
 )
 
 // Check validates the whole of a playbook against the tools of

@@ -107,7 +107,7 @@ type Wait struct {
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
 	// Most is how many attempts, polls or restarts its policy gives, 0 where it bounds none.
 	Most int `json:"most,omitempty"`
-	// Rest says that it began elsewhere, and this is what is left of it.
+	// Rest is set if the wait began in another history or activity, and this is the rest of it.
 	Rest bool `json:"rest,omitempty"`
 }
 

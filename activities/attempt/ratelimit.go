@@ -28,7 +28,8 @@ const (
 	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
 	// use them. What is leased is lost with its worker.
 	leaseAhead = time.Second
-	// maxTurns is how many turns one lease requests.
+	// maxTurns is how many slots one lease requests. A busy worker with thousands of waiting
+	// attempts would else reserve minutes of a limit that other workers share.
 	maxTurns = 1000
 	// joinPatience is how long an attempt that joins waits for a lease, where nothing else
 	// requests one.

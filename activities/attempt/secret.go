@@ -22,7 +22,10 @@ import (
 // A secret result is small: each of its texts is looked for in all that the
 // attempts report which use it.
 const (
+	// maxSecretBytes bounds a secret result, in bytes of JSON: each of its texts is searched
+	// for in everything that an attempt which uses it reports.
 	maxSecretBytes = 64 << 10
+	// maxSecretTexts bounds the texts and numbers of a secret result for the same reason.
 	maxSecretTexts = 64
 )
 

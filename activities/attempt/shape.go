@@ -59,6 +59,8 @@ func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedR
 // The parts of a list that is brought into shape: rowsOfPart are some milliseconds of work, and maxShapers leaves processors to others.
 const (
 	rowsOfPart = 2000
+	// maxShapers bounds the goroutines that shape the rows of one list, so that a large list
+	// leaves processors to other attempts.
 	maxShapers = 4
 )
 

@@ -27,7 +27,12 @@ import (
 // done again after a worker was lost, with the same keys. The pages of one call
 // fit up to the bytes that one activity fetches; Temporal accepts 2 MB.
 const (
+	// maxProgressBytes bounds the progress of all calls in a heartbeat, in bytes. Temporal
+	// refuses a heartbeat over 2 MB, and the worker would count as lost. What does not fit is
+	// made again after a worker was lost, with the same keys.
 	maxProgressBytes = 256 << 10
+	// maxPagesProgress is the same bound for an activity that fetches pages of one call: they
+	// fit up to the bytes that one activity fetches.
 	maxPagesProgress = 1280 << 10
 )
 

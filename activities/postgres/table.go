@@ -280,7 +280,8 @@ func (t *tableTx) Alone() error {
 	return sqltool.ErrShared
 }
 
-// Change changes a table. Others that change one of its name wait.
+// Change changes the schema of a table. Other transactions that change a table of that name
+// wait until this one has ended.
 func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
 	if err := t.Alone(); err != nil {
 		return err

@@ -172,7 +172,8 @@ func (f *forgetting) join(calls []string, again bool) (all *forgottenCalls, lead
 	return all, leads
 }
 
-// begin has no more calls join those that are dropped now.
+// begin closes the set of calls whose notes are being dropped: calls that end from now on join
+// the next set.
 func (f *forgetting) begin(again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -180,7 +180,8 @@ func (w *TableWrite) readers(d *Dialect, names []string) map[string]Reader {
 	return readers
 }
 
-// fitRow has a row as its columns read it, false for one that no row of the table can be equal to.
+// fitRow converts the values of a row to the forms in which its columns return them. It is
+// false if a value does not fit its column, as no row of the table can equal such a row.
 func fitRow(row map[string]any, readers map[string]Reader) bool {
 	for name, reads := range readers {
 		sent, problem := reads.read(row[name])

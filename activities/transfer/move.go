@@ -285,7 +285,7 @@ func (m *move) input(ctx context.Context, rows []any) (in interpreter.ToolInput,
 	return in.InShape(shaped), shaped.Notes, nil
 }
 
-// enter makes a write and the entry of the place behind it, in one transaction.
+// enter writes rows and records in the same transaction the position in the file after them.
 func (m *move) enter(ctx context.Context, in interpreter.ToolInput, next place) (interpreter.ToolResult, error) {
 	continuation, err := json.Marshal(next)
 	if err != nil {

@@ -100,8 +100,8 @@ func isAssigned(name, value string) bool {
 	return !isVariable && !strings.HasPrefix(value, "//") && !NamesPage(name) && Names(name)
 }
 
-// WithoutGiven is WithoutInside, and what is given the name of a secret is stars however short it is: for what is shown
-// of bodies and of files.
+// WithoutGiven masks like WithoutInside, and also every value, however short, that is assigned
+// to a name such as password. It is for bodies and files that people see.
 func WithoutGiven(text string) string {
 	text = WithoutInside(text)
 	for _, pattern := range []*regexp.Regexp{assigned, element} {

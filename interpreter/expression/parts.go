@@ -118,7 +118,7 @@ func (f *partFinder) each(nodes ...ast.Node) {
 	}
 }
 
-// member adds a member by its whole path, and what keys are made of.
+// member adds a member with its whole path as one part, and the parts of computed keys in it.
 func (f *partFinder) member(n *ast.MemberNode) {
 	base := ast.Node(n)
 	for {

@@ -257,8 +257,7 @@ func (p *Program) Refs() []Ref { return slices.Clone(p.refs) }
 // Source returns the expression as written.
 func (p *Program) Source() string { return p.source }
 
-// Raw reports whether the expression ends in | raw, which says that a url takes
-// its value as it is.
+// Raw reports whether the expression ends in | raw: a url then gets its value unescaped.
 func (p *Program) Raw() bool { return p.raw }
 
 // Written reports whether every value of the expression is text that is in

@@ -331,7 +331,7 @@ func (s *keptState) shown() State {
 	return state
 }
 
-// entry is the state for the rules.
+// entry converts a kept state to the form that the rules of states work on.
 func (s *keptState) entry() StateEntry {
 	entry := StateEntry{
 		State: State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables, MovedAt: s.At},

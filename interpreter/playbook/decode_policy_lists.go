@@ -235,8 +235,8 @@ func (pb *Playbook) UnusedPolicies() []HeadName {
 	return lists.Map(unused, func(list *lentList) HeadName { return HeadName{"policies", list.name, list.pos} })
 }
 
-// NameUses adds to problems of lists who uses them: what is wrong may be so only
-// there.
+// NameUses adds to each problem in a shared list of policies where the list is used, since the
+// problem may exist only there.
 func (pb *Playbook) NameUses(found source.Diagnostics) {
 	for i := range found {
 		for _, list := range pb.lent {

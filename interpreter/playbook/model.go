@@ -370,7 +370,8 @@ type Then struct {
 	MaxWait      *time.Duration
 	OnExhausted  OnExhausted
 	AllowRepeat  bool
-	// EndOnRepeat ends the pages as a success where a guard would fail the call.
+	// EndOnRepeat makes the call succeed, with the pages so far, if a page repeats; otherwise
+	// the guard fails it.
 	EndOnRepeat bool
 	// Ignore makes an empty answer of a failure.
 	Ignore bool

@@ -148,7 +148,7 @@ type TestExpect struct {
 type TestEvent struct {
 	Pos  source.Position
 	Name string // of its kind
-	// Fields are compared of it.
+	// Fields are the fields of the event that are compared.
 	Fields map[string]any
 }
 

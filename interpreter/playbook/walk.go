@@ -188,7 +188,7 @@ func (n *Node) All() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.visit(yield) }
 }
 
-// visit is All of a part; false says that no more is wanted.
+// visit passes the node and those below it to yield, and stops when yield returns false.
 func (n *Node) visit(yield func(*Node) bool) bool {
 	if n == nil {
 		return true

@@ -29,7 +29,7 @@ const (
 	DeadlockActivity = "concurrency_circle"
 )
 
-// StatePrefix begins the workflow IDs of the queues of states.
+// StatePrefix is the prefix of the workflow IDs of the queues of states.
 const StatePrefix = "reprise-concurrency-state/"
 
 // Memo is the key under which a run that waits for its turn keeps its Ticket in

@@ -60,7 +60,7 @@ func (p *parser) plain() bool {
 	return true
 }
 
-// isText reports whether token i is a literal, or was one.
+// isText reports whether token i is a literal, or the template that replaced one.
 func (p *parser) isText(i int) bool {
 	return i >= 0 && (p.tokens[i].kind == literalToken || p.tokens[i].param != nil && !p.tokens[i].param.bare)
 }

@@ -307,7 +307,7 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 	return all
 }
 
-// watchEvery is how often files are looked at whether they have changed.
+// watchEvery is how often files are checked for changes.
 const watchEvery = 300 * time.Millisecond
 
 // again does something, and does it again whenever a YAML file beside those given has changed, until it is

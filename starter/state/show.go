@@ -39,7 +39,7 @@ type stateDocument struct {
 	MovedAt time.Time `json:"moved_at,omitzero"`
 	Run     string    `json:"run,omitempty"` // that claimed it last
 	Rows    int64     `json:"rows"`          // that its last call has written
-	// Table is the one that it is kept for, as its database names it.
+	// Table is the table that the state is kept for, as its database names it.
 	Table string `json:"table,omitempty"`
 	// HeldBy are the runs that hold the step's states now, nil if that is not known. HeldSince
 	// is when the first of them got its state.

@@ -61,7 +61,7 @@ func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 	})
 }
 
-// checkAnswer refuses an answer to nothing that is awaited.
+// checkAnswer refuses an answer if no attempt awaits it.
 func (c *Controls) checkAnswer(answer interpreter.Answer) error {
 	_, err := c.findAwaited(answer)
 	if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {

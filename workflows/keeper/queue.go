@@ -175,7 +175,8 @@ func (k *queueKeeper) isDue(workflow.Context) bool {
 		k.delivering < k.delivered && k.queue.Empty()
 }
 
-// woke applies what has come. A queue that was idle for its time is over.
+// woke handles the signals and timers that have arrived since. A queue that was idle for its
+// whole time ends.
 func (k *queueKeeper) woke(ctx workflow.Context) {
 	switch {
 	case !k.alarm.IsReady():

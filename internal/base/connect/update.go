@@ -10,7 +10,7 @@ import (
 	"reprise/internal/base/sleep"
 )
 
-// droppedWait is how long an update waits that the server has dropped.
+// droppedWait is the pause before an update that the server has dropped is sent again.
 const droppedWait = 20 * time.Millisecond
 
 // Update sends an update and waits for its result, until the context ends. The server drops an update if the workflow

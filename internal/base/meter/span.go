@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Kinds of spans: what of a run is recorded once they have ended.
+// Kinds of spans. Each is a part of a run, recorded once it has ended.
 const (
 	SpanRun       = "run"
 	SpanStep      = "step"

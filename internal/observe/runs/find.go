@@ -341,7 +341,7 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), shownBeginnings)], More: more}
 }
 
-// unknown says that there is no run with an ID, and which one is like it.
+// unknown is the error for an ID that no run has. It suggests the most similar ID.
 func (r *Reader) unknown(ctx context.Context, id string) error {
 	page, err := r.list(ctx, OwnRuns, listPage, nil)
 	if err != nil {

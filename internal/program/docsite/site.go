@@ -270,7 +270,7 @@ func neighbour(pages []*page, at int) *page {
 	return pages[at]
 }
 
-// types are the types of the files.
+// types are the content types of the site's files, by their extensions.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
 	".png": "image/png",

@@ -347,7 +347,7 @@ func (c *curl) finish() error {
 // methods are the methods that tool http sends.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// setAddress takes an address apart.
+// setAddress splits an address into its parts.
 func (r *Request) setAddress(address string) error {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address

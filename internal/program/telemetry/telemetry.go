@@ -69,8 +69,8 @@ type Telemetry struct {
 	logger   *slog.Logger
 }
 
-// New is the telemetry that options and environment configure, nil for none. The error
-// names the setting that cannot be.
+// New makes the telemetry that options and environment configure, nil for none. The error names
+// the invalid setting.
 func New(ctx context.Context, options Options) (*Telemetry, error) {
 	sends, err := fromEnvironment(options.Secrets)
 	if err != nil {

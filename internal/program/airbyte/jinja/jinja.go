@@ -21,7 +21,8 @@ type Index struct {
 // Portion is a part of a list or text; From and To are nil where they were left out.
 type Portion struct{ Of, From, To Operand }
 
-// Invocation is a call of a function, or of a method, where Function is an Index.
+// Invocation is a call of a function. If Function is an Index, it is a call of a method of that
+// value.
 type Invocation struct {
 	Function Operand
 	Args     []Operand
