@@ -36,7 +36,7 @@ type RowTotals struct {
 	// a sink, else none. Zero in a table.
 	Read int64 `json:"read,omitempty"`
 	// Written are those that were inserted, updated, or given to what is not a table. It includes Inserted and Updated, which are zero
-	// if the database cannot tell them apart cheaply: for upserts of SQLite, and of PostgreSQL into anything but a plain table.
+	// if the database cannot distinguish them cheaply: for upserts of SQLite, and of PostgreSQL into anything but a plain table.
 	Written  int64 `json:"written,omitempty"`
 	Inserted int64 `json:"inserted,omitempty"`
 	Updated  int64 `json:"updated,omitempty"`
