@@ -18,7 +18,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// RunnerResources is what a worker provides to the attempts of its tools.
+// Resources is what a worker provides to the attempts of its tools.
 type Resources struct {
 	// Connections finds the URL behind a connection's name.
 	Connections tool.ConnectionResolver

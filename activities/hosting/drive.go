@@ -65,17 +65,17 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 	d.delivery.Details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
-	if err := d.start(attempt.WithDelivery(ctx, d.delivery)); err != nil {
+	if err := d.restoreCalls(attempt.WithDelivery(ctx, d.delivery)); err != nil {
 		return call.DriveOutput{}, err
 	}
 	if in.Recall {
 		for i, call := range d.calls {
-			d.progress.set(i, call.here())
+			d.progress.setDriven(i, call.driven())
 		}
 		return d.output(), nil
 	}
 	if d.delivery.State.Spent(lostBefore(in)) || len(d.delivery.State.Received) > 0 {
-		return call.DriveOutput{}, d.lost()
+		return call.DriveOutput{}, d.lostError()
 	}
 	err = d.driveAll(attempt.WithDelivery(ctx, d.delivery))
 	switch {
@@ -111,9 +111,9 @@ func (d *driveRun) finish() (call.DriveOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// lost ends an activity whose workers are lost without getting further. What
+// lostError ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
-func (d *driveRun) lost() error {
+func (d *driveRun) lostError() error {
 	object := d.delivery.State.Lost(lostBefore(d.in))
 	if len(d.delivery.State.Received) > 0 {
 		d.countReceived()
@@ -142,7 +142,7 @@ func (d *driveRun) countReceived() {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.View().Snapshot()
 			state.Lost++
-			d.progress.set(at, call.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
+			d.progress.setDriven(at, call.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (d *driveRun) countReceived() {
 // with.
 func (d *driveRun) output() call.DriveOutput {
 	output := d.progress.output()
-	output.Budget = d.tally.over()
+	output.Budget = d.tally.budgetError()
 	for i, driven := range output.Calls {
 		output.Calls[i] = driven.Since(d.in.Calls[i].State)
 	}
@@ -179,11 +179,11 @@ type driveRun struct {
 func (d *driveRun) driveAll(ctx context.Context) error {
 	if d.in.Width == 0 || len(d.in.Calls) == 1 {
 		for i := range d.in.Calls {
-			if d.tally.over() != nil {
+			if d.tally.budgetError() != nil {
 				return nil
 			}
-			if err := d.calls[i].drive(ctx); err != nil || d.progress.of(i).Result == nil {
-				return d.left(err)
+			if err := d.calls[i].drive(ctx); err != nil || d.progress.drivenOf(i).Result == nil {
+				return d.noteReturned(err)
 			}
 		}
 		return nil
@@ -194,15 +194,15 @@ func (d *driveRun) driveAll(ctx context.Context) error {
 	group.SetLimit(d.in.Width)
 	for i := range d.in.Calls {
 		group.Go(func() error {
-			if d.tally.over() != nil {
+			if d.tally.budgetError() != nil {
 				return nil
 			}
 			err := d.calls[i].drive(inner)
-			if d.tally.over() != nil {
+			if d.tally.budgetError() != nil {
 				stop()
 				return nil // those that run stay where they are
 			}
-			return d.left(err)
+			return d.noteReturned(err)
 		})
 	}
 	return group.Wait()
@@ -217,9 +217,9 @@ type tally struct {
 	spent *interpreter.ErrorObject
 }
 
-// count adds an iteration that has ended. What ends after the budget is spent
+// countEnded adds an iteration that has ended. What ends after the budget is spent
 // does not change that.
-func (t *tally) count(result *interpreter.CallResult) {
+func (t *tally) countEnded(result *interpreter.CallResult) {
 	if t.known == nil || result == nil {
 		return
 	}
@@ -231,16 +231,16 @@ func (t *tally) count(result *interpreter.CallResult) {
 	}
 }
 
-// over is the error of the loop once its budget is spent.
-func (t *tally) over() *interpreter.ErrorObject {
+// budgetError is the error of the loop once its budget is spent.
+func (t *tally) budgetError() *interpreter.ErrorObject {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.spent
 }
 
-// left records a call whose attempt was returned, which does not end the
+// noteReturned records a call whose attempt was returned, which does not end the
 // others: they stop where they are, in their own time.
-func (d *driveRun) left(err error) error {
+func (d *driveRun) noteReturned(err error) error {
 	if !errors.Is(err, attempt.ErrReleased) && !errors.Is(err, attempt.ErrCut) {
 		return err
 	}
@@ -297,7 +297,7 @@ func newProgress(ctx context.Context, in call.DriveInput) *progress {
 	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) &&
 		activity.GetHeartbeatDetails(ctx, &before) == nil && len(before.Calls) == n {
 		for i, driven := range before.Calls {
-			p.set(i, driven)
+			p.setDriven(i, driven)
 			if driven.State != nil {
 				p.before[i] = driven.State.Attempts
 			}
@@ -308,30 +308,30 @@ func newProgress(ctx context.Context, in call.DriveInput) *progress {
 	return p
 }
 
-func (p *progress) of(i int) call.Driven {
+func (p *progress) drivenOf(i int) call.Driven {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[i]
 }
 
-// set records where the call ended, or was left. It changes no more, so that
+// setDriven records where the call ended, or was left. It changes no more, so that
 // the heartbeat that reports it can encode it; most activities end before.
-func (p *progress) set(i int, driven call.Driven) {
+func (p *progress) setDriven(i int, driven call.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[i] = driven
 	p.fresh = append(p.fresh, i)
 }
 
-// hold puts what is known of a call into the heartbeats, if it fits.
-func (p *progress) hold(i int, driven call.Driven) {
+// holdForHeartbeat puts what is known of a call into the heartbeats, if it fits.
+func (p *progress) holdForHeartbeat(i int, driven call.Driven) {
 	encoded, err := json.Marshal(driven)
 	if err != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.put(i, driven, encoded)
+	p.putIfItFits(i, driven, encoded)
 	p.fresh = slices.DeleteFunc(p.fresh, func(set int) bool { return set == i }) // by which it was before
 }
 
@@ -342,7 +342,7 @@ func (p *progress) setStep(step interpreter.HostedStep) {
 	p.held.Step = &step
 }
 
-func (p *progress) put(i int, driven call.Driven, encoded json.RawMessage) {
+func (p *progress) putIfItFits(i int, driven call.Driven, encoded json.RawMessage) {
 	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
 		p.held.bytes, p.held.Calls[i] = bytes, encoded
 		p.moved = p.moved || driven.Result != nil || driven.Outcome != nil ||
@@ -361,18 +361,18 @@ func (p *progress) snapshot() progressDetails {
 	defer p.mu.Unlock()
 	for _, i := range p.fresh {
 		if encoded, err := json.Marshal(p.calls[i]); err == nil {
-			p.put(i, p.calls[i], encoded)
+			p.putIfItFits(i, p.calls[i], encoded)
 		}
 	}
 	p.fresh = p.fresh[:0]
-	return progressDetails{Calls: slices.Clone(p.held.Calls), Doing: p.attempts(), Step: p.held.Step}
+	return progressDetails{Calls: slices.Clone(p.held.Calls), Doing: p.openAttempts(), Step: p.held.Step}
 }
 
 // mostMade bounds the stretches that a heartbeat has of calls that make attempts.
 const mostMade = 200
 
-// attempts are the attempts that are being made, by the positions of their calls.
-func (p *progress) attempts() []call.Doing {
+// openAttempts are the attempts that are being made, by the positions of their calls.
+func (p *progress) openAttempts() []call.Doing {
 	all := slices.SortedFunc(maps.Values(p.doing), func(x, y call.Doing) int { return cmp.Compare(x.Call, y.Call) })
 	made := 0
 	for i := range all {
@@ -383,8 +383,8 @@ func (p *progress) attempts() []call.Doing {
 	return all
 }
 
-// does shows in the heartbeats that a call makes an attempt, until stop is called.
-func (p *progress) does(doing call.Doing) (stop func()) {
+// showAttempt shows in the heartbeats that a call makes an attempt, until stop is called.
+func (p *progress) showAttempt(doing call.Doing) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doing[doing.Call] = doing

@@ -49,9 +49,9 @@ type hostedCall struct {
 	unlogged bool
 }
 
-// start restores the calls from history, and from the heartbeats or the writes of a
+// restoreCalls restores the calls from history, and from the heartbeats or the writes of a
 // worker that was lost.
-func (d *driveRun) start(ctx context.Context) error {
+func (d *driveRun) restoreCalls(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
 	random, observer := randomOf(ctx)
 	for i, carried := range d.in.Calls {
@@ -60,13 +60,13 @@ func (d *driveRun) start(ctx context.Context) error {
 		if carried.State != nil {
 			h.forget = carried.State.Written
 		}
-		done := d.progress.of(i)
+		done := d.progress.drivenOf(i)
 		if h.done = done.Result != nil; h.done {
-			d.tally.count(done.Result)
+			d.tally.countEnded(done.Result)
 			continue
 		}
 		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(observer), done.Made, done.Unwritten
-		if err := h.recall(ctx); err != nil {
+		if err := h.recallWrites(ctx); err != nil {
 			return err
 		}
 		h.mark = h.call.View().Mark()
@@ -74,7 +74,7 @@ func (d *driveRun) start(ctx context.Context) error {
 		case state == nil, state.Written < h.call.View().Written: // what was written since is in a ledger alone
 		case done.Outcome != nil:
 			h.done = true
-			d.progress.set(i, done)
+			d.progress.setDriven(i, done)
 		case state.Attempts > h.call.View().Attempts:
 			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: state,
@@ -104,8 +104,8 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.awaitsTurn(h.at, waiting) })
 	defer release()
 	driven, err := h.run(ctx)
-	h.progress.set(h.at, driven)
-	h.tally.count(driven.Result)
+	h.progress.setDriven(h.at, driven)
+	h.tally.countEnded(driven.Result)
 	return err
 }
 
@@ -120,7 +120,7 @@ func (h *hostedCall) showProgress() {
 	}
 	if now.Sub(h.shownAt) >= progressInterval {
 		h.shownAt = now
-		h.progress.hold(h.at, h.here())
+		h.progress.holdForHeartbeat(h.at, h.driven())
 	}
 }
 
@@ -130,7 +130,7 @@ func (h *hostedCall) showProgress() {
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
 		if h.in.Pages && !h.call.View().TurnsPage() {
-			return h.yield(), nil
+			return h.drivenUndecided(), nil
 		}
 		command := h.call.Next(h.clock.Now())
 		if command.Kind != call.DoSink {
@@ -138,47 +138,47 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.Full(h.call.View(), h.clock.Now()) || h.stops(ctx) {
-				return h.here(), nil
+			if h.chunk.Full(h.call.View(), h.clock.Now()) || h.leavesForStop(ctx) {
+				return h.driven(), nil
 			}
-			size, err := h.page(ctx, command.Input)
+			size, err := h.makeAttempt(ctx, command.Input)
 			if err != nil {
-				return h.here(), err
+				return h.driven(), err
 			}
 			if h.in.Pages && size > maxPageBytes {
-				return h.yield(), nil
+				return h.drivenUndecided(), nil
 			}
 			h.chunk.Add(size)
 		case call.DoWait, call.DoHold:
-			return h.here(), nil
+			return h.driven(), nil
 		case call.DoSink:
-			switch end, err := h.sink(ctx, command.Sink); {
+			switch end, err := h.writeSink(ctx, command.Sink); {
 			case end == sinkFirst:
-				return h.yield(), err
+				return h.drivenUndecided(), err
 			case end != sinkDone || err != nil:
-				return h.here(), err
+				return h.driven(), err
 			}
 			h.logFailed()
 		case call.DoState:
-			if left, err := h.state(ctx, command.State); left || err != nil {
-				return h.here(), err
+			if left, err := h.claimOrMove(ctx, command.State); left || err != nil {
+				return h.driven(), err
 			}
 		case call.DoFinish:
-			return h.ended(command.Result), nil
+			return h.drivenToEnd(command.Result), nil
 		}
 		h.showProgress()
 	}
-	return h.here(), ctx.Err()
+	return h.driven(), ctx.Err()
 }
 
 // claimPatience is how long a claim or a move may take in a host.
 const claimPatience = 5 * time.Second
 
-// state claims or moves the state that the step keeps between runs. The workflow does that where what was
+// claimOrMove claims or moves the state that the step keeps between runs. The workflow does that where what was
 // read is in no history and no ledger, and where the keeper of the state is out of reach: it shows what the
 // call waits for. Whatever was done here is not done twice there.
-func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
-	if moves := len(input.Moves) > 0; !h.sure && moves || h.stops(ctx) {
+func (h *hostedCall) claimOrMove(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
+	if moves := len(input.Moves) > 0; !h.sure && moves || h.leavesForStop(ctx) {
 		return true, nil
 	}
 	within, stop := context.WithTimeout(ctx, claimPatience)
@@ -193,26 +193,26 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 	case ctx.Err() != nil:
 		return false, err
 	case failure == nil || !failure.IsFinal():
-		h.stops(ctx) // another worker gets the call then
+		h.leavesForStop(ctx) // another worker gets the call then
 		return true, nil
 	}
 	h.call.StateFailed(*failure, h.clock.Now())
 	return false, nil
 }
 
-// page makes an attempt of the call's own. The error is one that ends the
+// makeAttempt makes an attempt of the call's own. The error is one that ends the
 // activity.
-func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (int, error) {
+func (h *hostedCall) makeAttempt(ctx context.Context, input interpreter.ToolInput) (int, error) {
 	h.before = h.call.View().Snapshot()
 	began := h.clock.Now()
-	stop := h.progress.does(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
+	stop := h.progress.showAttempt(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
 	defer stop()
 	made, err := h.attempt(ctx, input)
 	if err != nil {
 		return 0, err
 	}
 	h.outcome = &made.Outcome
-	h.apply(made.Outcome)
+	h.applyOutcome(made.Outcome)
 	if pause, pauses := input.PausesRateLimit(h.call.View().OthersWait); pauses {
 		_ = h.host.Attempts.PauseRateLimit(ctx, pause) // it never fails
 	}
@@ -222,14 +222,14 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (int
 	return made.Size, nil
 }
 
-// here returns the call to the workflow in its present state.
-func (h *hostedCall) here() call.Driven {
+// driven returns the call to the workflow in its present state.
+func (h *hostedCall) driven() call.Driven {
 	state := h.call.View().Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
-// apply applies the outcome of an attempt of the call itself.
-func (h *hostedCall) apply(outcome interpreter.Outcome) {
+// applyOutcome applies the outcome of an attempt of the call itself.
+func (h *hostedCall) applyOutcome(outcome interpreter.Outcome) {
 	if h.call.Attempted(outcome, h.clock.Now()); outcome.PutOff == nil {
 		h.sure, h.unlogged = false, true
 	}
@@ -239,14 +239,14 @@ func (h *hostedCall) apply(outcome interpreter.Outcome) {
 func (h *hostedCall) logFailed() {
 	if h.unlogged {
 		h.unlogged = false
-		h.log(h.call)
+		h.logAttempt(h.call)
 	}
 }
 
-// log logs what was decided about an attempt that failed.
-func (d *driveRun) log(call *call.Call) {
+// logAttempt logs what was decided about an attempt that failed.
+func (d *driveRun) logAttempt(call *call.Call) {
 	failed := call.View().FailedAttempt()
-	d.count(call, failed)
+	d.countAttempt(call, failed)
 	if failed == nil {
 		return
 	}
@@ -262,17 +262,17 @@ func (d *driveRun) log(call *call.Call) {
 // so that large pages do not gather in one activity.
 const maxPageBytes = 300_000
 
-// yield returns the call to the workflow. After an attempt that is the state before it plus its outcome, the smallest form. An
+// drivenUndecided returns the call to the workflow. After an attempt that is the state before it plus its outcome, the smallest form. An
 // outcome that is too large is left out, and the workflow makes that attempt again in an activity of its own.
-func (h *hostedCall) yield() call.Driven {
+func (h *hostedCall) drivenUndecided() call.Driven {
 	if h.outcome == nil {
-		return h.here()
+		return h.driven()
 	}
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.host.Attempts.Resources.Payloads.MaxBytes)
 }
 
-// ended is the end of the call, without data that its loop does not keep.
-func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
+// drivenToEnd is the end of the call, without data that its loop does not keep.
+func (h *hostedCall) drivenToEnd(result interpreter.CallResult) call.Driven {
 	if h.step.Loop != nil && h.step.Loop.StatsOnly {
 		result.Data = expression.Value{}
 	}
@@ -285,8 +285,8 @@ func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	return driven
 }
 
-// stops reports whether the call is left because the worker stops.
-func (h *hostedCall) stops(ctx context.Context) bool {
+// leavesForStop reports whether the call is left because the worker stops.
+func (h *hostedCall) leavesForStop(ctx context.Context) bool {
 	if !attempt.WorkerStopping(ctx) {
 		return false
 	}
@@ -318,18 +318,18 @@ type hostedSink struct {
 	wrote bool // a sink may end well that wrote nothing
 }
 
-// sink writes what is due.
-func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
+// writeSink writes what is due.
+func (h *hostedCall) writeSink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
 	for end == sinkOpen && err == nil {
 		switch command := sink.Next(s.of.clock.Now()); command.Kind {
 		case call.DoAttempt:
-			end, err = s.write(ctx, command.Input)
+			end, err = s.makeWrite(ctx, command.Input)
 		case call.DoFinish:
 			h.countSink(ctx, sink)
-			end = s.finish(command.Result)
+			end = s.finishSink(command.Result)
 		case call.DoWait, call.DoHold, call.DoSink:
-			end = s.leave()
+			end = s.leaveToWorkflow()
 		}
 	}
 	if end == sinkDone {
@@ -338,15 +338,15 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 	return end, err
 }
 
-// write makes an attempt to write, with a ledger entry where the call is not sure.
-func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
+// makeWrite makes an attempt to write, with a ledger entry where the call is not sure.
+func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
 		input = s.of.prepare(ctx, input)
 		if s.note = s.of.noteFor(input, s.sink.View().Warnings()); s.note == nil {
 			return sinkFirst, nil
 		}
 	}
-	if s.of.stops(ctx) {
+	if s.of.leavesForStop(ctx) {
 		return sinkLeft, nil
 	}
 	began := s.of.clock.Now()
@@ -356,7 +356,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	case err != nil:
 		return sinkLeft, err
 	case made.Noted != nil:
-		return sinkDone, s.of.resume(made.Noted)
+		return sinkDone, s.of.resumeFrom(made.Noted)
 	case made.Unnotable:
 		s.of.unnotable = true
 		return sinkFirst, nil
@@ -366,16 +366,16 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.Now(), made.Outcome.Err, made.Turn)
 	}
 	s.sink.Attempted(made.Outcome, s.of.clock.Now())
-	s.of.log(s.sink)
+	s.of.logAttempt(s.sink)
 	return sinkOpen, nil
 }
 
-// finish gives the call what came of its sink. A failure ends the call, and pages
+// finishSink gives the call what came of its sink. A failure ends the call, and pages
 // leave that to the workflow.
-func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
+func (s *hostedSink) finishSink(result interpreter.CallResult) sinkEnd {
 	switch {
 	case result.Failed() && s.of.in.Pages:
-		return s.leave()
+		return s.leaveToWorkflow()
 	case result.Failed():
 		s.of.sure = false // the next worker's sink may do better
 	case s.note != nil && s.wrote:
@@ -389,7 +389,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 	return sinkDone
 }
 
-func (s *hostedSink) leave() sinkEnd {
+func (s *hostedSink) leaveToWorkflow() sinkEnd {
 	s.of.call.SinkLeft(s.sink)
 	return sinkLeft
 }
@@ -432,8 +432,8 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *inter
 	return &note
 }
 
-// resume continues from a ledger entry.
-func (h *hostedCall) resume(noted []byte) error {
+// resumeFrom continues from a ledger entry.
+func (h *hostedCall) resumeFrom(noted []byte) error {
 	if err := h.call.Resume(noted); err != nil {
 		return attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
@@ -443,9 +443,9 @@ func (h *hostedCall) resume(noted []byte) error {
 	return nil
 }
 
-// recall continues behind what a worker that was lost has written, or a run that was
+// recallWrites continues behind what a worker that was lost has written, or a run that was
 // stopped.
-func (h *hostedCall) recall(ctx context.Context) error {
+func (h *hostedCall) recallWrites(ctx context.Context) error {
 	again := activity.IsActivity(ctx) && (activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx))
 	if !again && !h.call.View().Recalls {
 		return nil
@@ -455,7 +455,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	for _, in := range h.call.View().Ledgers(h.clock.Now()) {
 		found, err := Recall(ctx, h.host.Attempts, in)
 		if err != nil {
-			return h.unasked(ctx, in, err)
+			return h.deliverLater(ctx, in, err)
 		}
 		notes = append(notes, found...)
 	}
@@ -464,7 +464,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		if note.Written <= h.call.View().Written {
 			continue // of two sinks with one ledger
 		}
-		if err := h.resume(note.Continuation); err != nil {
+		if err := h.resumeFrom(note.Continuation); err != nil {
 			return err
 		}
 	}
@@ -474,7 +474,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.View().Written > written {
 		state := h.call.View().Snapshot()
-		h.progress.set(h.at, call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
+		h.progress.setDriven(h.at, call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil
 }
@@ -482,9 +482,9 @@ func (h *hostedCall) recall(ctx context.Context) error {
 // recallPatience is how long a ledger may be away after a worker was lost.
 const recallPatience = time.Hour
 
-// unasked returns the activity to be delivered again: only its ledgers know how the
+// deliverLater returns the activity to be delivered again: only its ledgers know how the
 // call continues.
-func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
+func (h *hostedCall) deliverLater(ctx context.Context, in interpreter.ToolInput, err error) error {
 	if attempt.Cancelled(ctx) {
 		return ctx.Err()
 	}

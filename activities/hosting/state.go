@@ -57,7 +57,7 @@ func (s *StateStores) apply(ctx context.Context, in interpreter.StateInput) (out
 		}
 	}
 	for _, begin := range in.Begins {
-		if err := (placeStore{s.attempts, begin}).begin(ctx); err != nil {
+		if err := (placeStore{s.attempts, begin}).beginReading(ctx); err != nil {
 			return out, err
 		}
 	}
@@ -115,8 +115,8 @@ func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) e
 	return err
 }
 
-// begin has the table of a sink know that its call or loop begins to read.
-func (p placeStore) begin(ctx context.Context) error {
+// beginReading has the table of a sink know that its call or loop begins to read.
+func (p placeStore) beginReading(ctx context.Context) error {
 	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (interpreter.ToolResult, error) {
 		return of.Write(ctx, place)
 	})

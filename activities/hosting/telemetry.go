@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/call"
 )
 
-// count counts what was decided about the last attempt of a call.
-func (d *driveRun) count(call *call.Call, failed *call.FailedAttempt) {
+// countAttempt counts what was decided about the last attempt of a call.
+func (d *driveRun) countAttempt(call *call.Call, failed *call.FailedAttempt) {
 	if to := d.host.Attempts.Resources.Telemetry; to != nil && failed != nil {
 		meter.FailedAttempt(to, call.View().Facts(), failed)
 	}
