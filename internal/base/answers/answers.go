@@ -21,7 +21,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Errors of answers that came to nothing.
+// Errors of answers that had no effect.
 var (
 	// ErrNoAnswer: no worker responded in time; what was sent may still take effect.
 	ErrNoAnswer = errors.New("no worker responds")

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// ErrFull says that as much is kept for an attempt as may be.
+// ErrFull says that the limit for undelivered answers to an attempt is reached.
 var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
 
 // otherEvents is how many events of a mailbox that no worker has read are no answers.

@@ -13,7 +13,7 @@ import (
 // commit is that of a build outside of its repository, such as that of an image: -ldflags '-X reprise/internal/base/build.commit=…'.
 var commit string
 
-// Info is what a build says of itself: the output of `starter version --output json`.
+// Info describes a build: the output of `starter version --output json`.
 type Info struct {
 	Reprise  string `json:"reprise"`
 	Commit   string `json:"commit,omitempty"`
@@ -42,7 +42,7 @@ func Read() Info {
 	return version
 }
 
-// Text is the version for people, a line for each part.
+// Text is the version as people read it, one line per part.
 func (v Info) Text() string {
 	var b strings.Builder
 	commit := cmp.Or(v.Commit, "unknown")

@@ -50,7 +50,7 @@ func Token(keys *seal.Keys, address Address) (string, error) {
 	return keys.Seal(text, place)
 }
 
-// ErrToken is a token that this key has not made.
+// ErrToken says that a token was not made with this key.
 var ErrToken = errors.New("the token is not valid")
 
 // Open reads a token; the error is ErrToken, whatever is wrong with it.

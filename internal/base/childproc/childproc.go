@@ -36,7 +36,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// HasExited reports whether the process has ended by itself or by a signal.
+// HasExited reports whether the process has exited, by itself or by a signal.
 func (p *Process) HasExited() bool {
 	select {
 	case <-p.Exited:

@@ -57,7 +57,7 @@ func (e *RightsError) Error() string {
 	return fmt.Sprintf("this client may not add search attributes to the namespace %q: %v", e.Namespace, e.Err)
 }
 
-// Unwrap gives the server's answer.
+// Unwrap returns the server's response.
 func (e *RightsError) Unwrap() error { return e.Err }
 
 // rightsError is err as a *RightsError where it is one.

@@ -101,7 +101,7 @@ func (e *NoServerError) Error() string {
 		e.Address, reasonOf(e.Err))
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *NoServerError) Unwrap() error { return e.Err }
 
 // reasonOf is an error of a connection without what gRPC and the SDK say around it.

@@ -47,7 +47,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// ErrNotHTTP is a text that is no connection of http. It says nothing of it.
+// ErrNotHTTP says that a text is not an http connection. It contains nothing of the text.
 var ErrNotHTTP = errors.New("not a connection of http")
 
 // Text is an entry of a file of connections in the form in which resolvers keep it: a text as it is, a map as JSON.

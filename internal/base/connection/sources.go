@@ -21,7 +21,7 @@ type Sources struct {
 	Directory string
 	// Lookup finds a variable, usually os.LookupEnv.
 	Lookup func(name string) (string, bool)
-	// Now is usually time.Now.
+	// Now is time.Now unless a test sets it.
 	Now func() time.Time
 	// Logger receives a warning if a source cannot be read and its previous value is used; nil
 	// logs nothing.
@@ -47,10 +47,10 @@ const (
 	mostSecret = 1 << 20
 )
 
-// ErrMissing is a source that has no value: no such file, variable or field.
+// ErrMissing says that a source has no value: no such file, variable or field.
 var ErrMissing = errors.New("no such secret")
 
-// ErrUnreadable is a source that cannot be read now.
+// ErrUnreadable says that a source cannot be read right now.
 var ErrUnreadable = errors.New("the secret cannot be read")
 
 // Read gives the value of a source: the one that is kept, unless it is old, was changed, or anew is true. Its error is

@@ -23,7 +23,7 @@ import (
 // first one seals, and each opens what it has sealed.
 const Variable = "REPRISE_SECRET_KEY"
 
-// Advice says how to make a key.
+// Advice says how to generate a key.
 const Advice = "generate one with: openssl rand -base64 32"
 
 // minKey is how many bytes of text a key has at least, and minDistinct how many

@@ -48,7 +48,7 @@ func (e *UnsureError) Error() string {
 	return fmt.Sprintf("start the run: %v; whether %s has begun is unknown", e.Err, e.WorkflowID)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *UnsureError) Unwrap() error { return e.Err }
 
 // Run starts a run with the search attributes that its namespace should know. The error
