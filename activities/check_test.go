@@ -29,7 +29,7 @@ func TestCheckAcceptsAGoodPlaybook(t *testing.T) {
 		map[string]any{"api": "http://localhost"})
 
 	require.Equal(t, interpreter.CheckResult{
-		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload, RetriesTables: true, MapsRows: true},
+		Limits: interpreter.RunLimits{MaxPayload: interpreter.MaxInlinePayload, RetriesTables: true, MapsRows: true, CollectsRows: true},
 	}, result)
 }
 

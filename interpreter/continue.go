@@ -19,21 +19,21 @@ const (
 	RecallActivity = "recall"
 	// EndedActivity reads from histories how iterations of loops have ended.
 	EndedActivity = "ended_iterations"
-	// KeptQuery answers with Kept, also when the run has ended.
-	KeptQuery = "kept"
+	// EarlierQuery answers with Kept, also when the run has ended.
+	EarlierQuery = "kept"
 )
 
-// MaxKept bounds the results that a run takes over, in bytes of JSON, and MaxKeptAlong
+// MaxEarlierBytes bounds the results that a run takes over, in bytes of JSON, and MaxEarlierAlong
 // those that it takes along into its next history, beside what its steps need. Calls whose results are
 // left out are made again.
 const (
-	// MaxKept bounds the results that a run takes over from an earlier one, in bytes of JSON:
+	// MaxEarlierBytes bounds the results that a run takes over from an earlier one, in bytes of JSON:
 	// they are in its first message, which Temporal refuses over 2 MB. Calls whose results are
 	// left out are made again.
-	MaxKept = 1 << 20
-	// MaxKeptAlong bounds the results that a run takes along into its next history, in bytes of
+	MaxEarlierBytes = 1 << 20
+	// MaxEarlierAlong bounds the results that a run takes along into its next history, in bytes of
 	// JSON, beside what its steps need.
-	MaxKeptAlong = 256 << 10
+	MaxEarlierAlong = 256 << 10
 )
 
 // Identity is what the operation keys of a run begin with: those of a run that a step
@@ -79,11 +79,11 @@ const MaxEarlier = 5
 // EarlierWork is what a run that a step has started has done, for one that replaces it.
 // It travels through history.
 type EarlierWork struct {
-	Run   RunInfo    `json:"run"`
-	Steps []KeptStep `json:"steps,omitempty"`
-	Loops []KeptLoop `json:"loops,omitempty"`
+	Run   RunInfo       `json:"run"`
+	Steps []EarlierStep `json:"steps,omitempty"`
+	Loops []EarlierLoop `json:"loops,omitempty"`
 	// Calls are of steps without a loop.
-	Calls []KeptCall `json:"calls,omitempty"`
+	Calls []EarlierCall `json:"calls,omitempty"`
 	// Wrote says that more than reads was begun.
 	Wrote bool `json:"wrote,omitempty"`
 	// Left are the steps whose results were too large.
@@ -113,8 +113,8 @@ func (k EarlierWork) Within(most int) EarlierWork {
 	return k
 }
 
-// KeptStep is a visit of a step that has ended well; kept in workflow history.
-type KeptStep struct {
+// EarlierStep is a visit of a step that has ended well; kept in workflow history.
+type EarlierStep struct {
 	Step   string      `json:"step"`
 	Visit  int         `json:"visit"`
 	Print  string      `json:"print"` // of what was requested
@@ -123,9 +123,9 @@ type KeptStep struct {
 	Loop   *LoopRecord `json:"loop,omitempty"` // without its errors
 }
 
-// KeptLoop is a visit of a step with a loop and the workflow IDs of the loops that
+// EarlierLoop is a visit of a step with a loop and the workflow IDs of the loops that
 // have run for it, the last one first; kept in workflow history.
-type KeptLoop struct {
+type EarlierLoop struct {
 	Step  string   `json:"step"`
 	Visit int      `json:"visit"`
 	Runs  []string `json:"runs"`
@@ -148,13 +148,13 @@ func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
 	r.From = append(r.From, id)
 	r.Wrote = r.Wrote || kept.Wrote
 	for _, step := range kept.Steps {
-		if !slices.ContainsFunc(r.Steps, func(has KeptStep) bool { return has.Step == step.Step && has.Visit == step.Visit }) {
+		if !slices.ContainsFunc(r.Steps, func(has EarlierStep) bool { return has.Step == step.Step && has.Visit == step.Visit }) {
 			r.Steps = append(r.Steps, step)
 		}
 	}
 	r.mergeCalls(kept.Calls)
 	for _, loop := range kept.Loops {
-		at := slices.IndexFunc(r.Loops, func(has KeptLoop) bool { return has.Step == loop.Step && has.Visit == loop.Visit })
+		at := slices.IndexFunc(r.Loops, func(has EarlierLoop) bool { return has.Step == loop.Step && has.Visit == loop.Visit })
 		if at < 0 {
 			r.Loops = append(r.Loops, loop)
 			continue
@@ -167,10 +167,10 @@ func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
 }
 
 // mergeCalls adds the calls of an earlier run. What a later one has done of them counts.
-func (r *EarlierAnswers) mergeCalls(calls []KeptCall) {
+func (r *EarlierAnswers) mergeCalls(calls []EarlierCall) {
 	for _, call := range calls {
-		ended := slices.ContainsFunc(r.Steps, func(has KeptStep) bool { return has.Step == call.Step && has.Visit == call.Visit })
-		begun := slices.ContainsFunc(r.Calls, func(has KeptCall) bool { return has.Step == call.Step && has.Visit == call.Visit })
+		ended := slices.ContainsFunc(r.Steps, func(has EarlierStep) bool { return has.Step == call.Step && has.Visit == call.Visit })
+		begun := slices.ContainsFunc(r.Calls, func(has EarlierCall) bool { return has.Step == call.Step && has.Visit == call.Visit })
 		if !ended && !begun {
 			r.Calls = append(r.Calls, call)
 		}
@@ -178,7 +178,7 @@ func (r *EarlierAnswers) mergeCalls(calls []KeptCall) {
 }
 
 // Add notes an earlier loop.
-func (l *KeptLoop) Add(run string) {
+func (l *EarlierLoop) Add(run string) {
 	if !slices.Contains(l.Runs, run) && len(l.Runs) < MaxEarlier {
 		l.Runs = append(l.Runs, run)
 	}
@@ -233,9 +233,9 @@ func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
 	l.Merge(0, &rest)
 }
 
-// KeptCall is the call of a visit that has begun and not ended well; kept in workflow
+// EarlierCall is the call of a visit that has begun and not ended well; kept in workflow
 // history.
-type KeptCall struct {
+type EarlierCall struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
 	// By is the workflow ID of the one that was making the call when it was stopped, ""

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// keptBooks bounds how many compiled playbooks a worker keeps.
-const keptBooks = 64
+// cachedBooks bounds how many compiled playbooks a worker keeps.
+const cachedBooks = 64
 
 var loaded = newBooks(decodeBook)
 
@@ -44,7 +44,7 @@ type books struct {
 type bookLoader func() (*playbook.Playbook, error)
 
 func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
-	kept, err := lru.New[[sha256.Size]byte, bookLoader](keptBooks)
+	kept, err := lru.New[[sha256.Size]byte, bookLoader](cachedBooks)
 	if err != nil {
 		panic(err) // of a size that is not positive
 	}

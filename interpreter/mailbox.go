@@ -16,9 +16,9 @@ const (
 	AnswerUpdate = "answer"
 	// MailboxWorkflow takes a Mailbox and returns a MailboxResult.
 	MailboxWorkflow = "MailboxWorkflow"
-	// KeepSignal brings a KeptAnswer.
-	KeepSignal = "keep"
-	// DeliverActivity takes a KeptAnswer and returns a Delivered. SettleActivity takes a list of
+	// MailboxSignal brings a MailboxAnswer.
+	MailboxSignal = "keep"
+	// DeliverActivity takes a MailboxAnswer and returns a Delivered. SettleActivity takes a list of
 	// mailboxes, by ID, and returns once they are empty.
 	DeliverActivity = "answer_deliver"
 	SettleActivity  = "answer_settle"
@@ -26,17 +26,17 @@ const (
 
 // Bounds of a mailbox.
 const (
-	// MaxKeptAnswers is how many answers a mailbox keeps for one attempt. A holder of a token
+	// MaxMailboxAnswers is how many answers a mailbox keeps for one attempt. A holder of a token
 	// may send any number before the attempt awaits one.
-	MaxKeptAnswers = 100
-	// MaxKeptBytes is the size of a mailbox's history, in bytes, from which it accepts no more.
+	MaxMailboxAnswers = 100
+	// MaxMailboxBytes is the size of a mailbox's history, in bytes, from which it accepts no more.
 	// Temporal ends a workflow whose history has 50 MB.
-	MaxKeptBytes = 8 << 20
+	MaxMailboxBytes = 8 << 20
 )
 
-// KeptAnswer is an answer on its way to the workflow that awaits it, or knows which one does;
+// MailboxAnswer is an answer on its way to the workflow that awaits it, or knows which one does;
 // kept in workflow history.
-type KeptAnswer struct {
+type MailboxAnswer struct {
 	Workflow string `json:"workflow"`
 	Answer   Answer `json:"answer"`
 }
@@ -45,9 +45,9 @@ type KeptAnswer struct {
 type Mailbox struct {
 	// Progress is the newest report of progress, which has a mailbox of its own: nil where
 	// answers come by signals.
-	Progress *KeptAnswer `json:"progress,omitempty"`
+	Progress *MailboxAnswer `json:"progress,omitempty"`
 	// Refused are answers that the mailbox before this one found not to fit.
-	Refused []KeptRefusal `json:"refused,omitempty"`
+	Refused []MailboxRefusal `json:"refused,omitempty"`
 }
 
 // DeliveryResult says what became of an answer that was kept; kept in workflow history.
@@ -68,11 +68,11 @@ const (
 
 // MailboxResult says which answers did not fit; kept in workflow history.
 type MailboxResult struct {
-	Refused []KeptRefusal `json:"refused,omitempty"`
+	Refused []MailboxRefusal `json:"refused,omitempty"`
 }
 
-// KeptRefusal is an answer that did not fit.
-type KeptRefusal struct {
+// MailboxRefusal is an answer that did not fit.
+type MailboxRefusal struct {
 	Digest  string `json:"digest"`
 	Message string `json:"message"`
 }

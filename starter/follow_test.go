@@ -106,7 +106,7 @@ workflow: [{step: ask, tool: approval, message: "Well?", timeout: `+length+`, on
 	return id
 }
 
-// TestFollowOutlastsADatabase: a server that is there and cannot answer is asked again.
+// TestFollowOutlastsADatabase: a server that is reachable but not ready is asked again.
 func TestFollowOutlastsADatabase(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]error{
@@ -127,7 +127,7 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			require.Empty(t, ended, "it has given up: %s", errs)
 			front.fail(nil)
 			require.Equal(t, exitcode.OK, testenv.Receive(t, ended, "the end of follow"), "%s%s", &out, errs)
-			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is there and cannot answer")
+			require.Contains(t, errs.String(), "the Temporal server at "+front.address+" is reachable but not ready")
 		})
 	}
 }

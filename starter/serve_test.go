@@ -231,7 +231,7 @@ func TestServeChecksItsPlaybooks(t *testing.T) {
 	status, errs = serves()
 	require.Equal(t, exitcode.Usage, status)
 	for _, wanted := range []string{
-		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is no connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
+		`bad.yaml:5:19: unknown key "whne"`, `secrets.yaml:3:`, `"serve_test_none" of this trigger cannot be used: its secret is not a connection`, "REPRISE_AUTH_SERVE_TEST_NONE",
 		`"serve_test_short" of this trigger cannot be used: its secret is shorter`, `are equal`, "2 playbooks of --playbooks", "--allow-invalid",
 	} {
 		require.Contains(t, errs, wanted)
@@ -246,12 +246,12 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callers.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("ci: {token: rpr_mistake}"), 0o600))
 	for said, args := range map[string][]string{
-		"must be used together":     {"--tls-cert", file},
-		"read --tls-cert":           {"--tls-cert", file, "--tls-key", file},
-		`the key "token"`:           {"--tokens", file},
-		"is not a folder":           {"--playbooks", file},
-		"is no name of a caller":    {"token", "new", "a b"},
-		"no Temporal server answer": {"--address", "127.0.0.1:1"},
+		"must be used together":      {"--tls-cert", file},
+		"read --tls-cert":            {"--tls-cert", file, "--tls-key", file},
+		`the key "token"`:            {"--tokens", file},
+		"is not a folder":            {"--playbooks", file},
+		"is not a valid caller name": {"token", "new", "a b"},
+		"no Temporal server answer":  {"--address", "127.0.0.1:1"},
 	} {
 		var errs bytes.Buffer
 		status := Main(t.Context(), append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
@@ -405,7 +405,7 @@ func TestServeReadsNewCertificates(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(certificate, text, 0o600)) // its key is not there yet
 	require.Eventually(t, func() bool {
-		return get(client) == nil && strings.Contains(server.errs.String(), "cannot be read again")
+		return get(client) == nil && strings.Contains(server.errs.String(), "cannot reload the TLS certificate")
 	}, patience, 50*time.Millisecond)
 	require.NoError(t, get(client), "the previous one stays in use")
 
@@ -414,7 +414,7 @@ func TestServeReadsNewCertificates(t *testing.T) {
 	require.Error(t, get(client), "it trusts the one before alone")
 	require.NoError(t, os.Remove(key))
 	require.Eventually(t, func() bool {
-		return get(renewed) == nil && strings.Count(server.errs.String(), "cannot be read again") == 2
+		return get(renewed) == nil && strings.Count(server.errs.String(), "cannot reload the TLS certificate") == 2
 	}, patience, 50*time.Millisecond)
 	require.NotContains(t, server.errs.String(), "PRIVATE KEY")
 }

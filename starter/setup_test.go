@@ -116,8 +116,8 @@ func TestSetupWithoutRights(t *testing.T) {
 		said    string
 		byHand  string
 	}{
-		{codes.PermissionDenied, "Add", "this client has no right to add search attributes", "temporal operator search-attribute create"},
-		{codes.PermissionDenied, "", "this client has no right to add search attributes", "temporal operator search-attribute create"},
+		{codes.PermissionDenied, "Add", "this client may not add search attributes", "temporal operator search-attribute create"},
+		{codes.PermissionDenied, "", "this client may not add search attributes", "temporal operator search-attribute create"},
 		{codes.Unimplemented, "", "the server has no service that adds search attributes", "tcld namespace search-attributes add"},
 	} {
 		var out bytes.Buffer

@@ -150,7 +150,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"allow playbooks to run Python code, with the rights of this process [REPRISE_ALLOW_PYTHON]")
 	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
-	flags.IntVar(&opts.kept, "cached-workflows", host.KeptWorkflows,
+	flags.IntVar(&opts.kept, "cached-workflows", host.CachedWorkflows,
 		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
 		"bytes of memory in use above which no workflows are kept; default half of what the process may use ["+host.CacheVariable+"]")

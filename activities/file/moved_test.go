@@ -162,6 +162,7 @@ func TestFileThatMovesDuringAWrite(t *testing.T) {
 	for try := range 100 {
 		key := fmt.Sprint("k", try)
 		failed := make(chan error, 1)
+		_ = os.Remove(path) // of the write before, which has not noticed
 
 		go func() {
 			_, err := writeFile(t, c, key, rows, map[string]any{"path": "rows.jsonl"})

@@ -129,7 +129,7 @@ func (h *hostedCall) showProgress() {
 // else than a page is due.
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
-		if h.in.Pages && !h.call.View().TurnsPage() {
+		if h.in.Pages && !h.call.View().FetchesPage() {
 			return h.drivenUndecided(), nil
 		}
 		command := h.call.Next(h.clock.Now())

@@ -241,7 +241,7 @@ func resumed(t *testing.T, in call.DriveInput, turned call.Driven) call.DriveInp
 	require.NoError(t, err)
 	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
 	call.Apply(turned, call.View().StartedAt)
-	require.True(t, call.View().TurnsPage())
+	require.True(t, call.View().FetchesPage())
 	next := in
 	next.Calls = slices.Clone(in.Calls)
 	next.Calls[0].State = call.View().SnapshotFor(true)

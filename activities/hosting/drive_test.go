@@ -174,7 +174,7 @@ func turning(t *testing.T, then string, first any) call.DriveInput {
 	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
 	call.Next(time.Now())
 	call.Attempted(interpreter.Outcome{Data: first}, time.Now())
-	require.True(t, call.View().TurnsPage())
+	require.True(t, call.View().FetchesPage())
 	in.Calls[0].State = call.View().SnapshotFor(true)
 	return in
 }

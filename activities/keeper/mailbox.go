@@ -36,7 +36,7 @@ type deliverer struct{ slots *slots.ByKey }
 
 // deliver gives an answer that was kept to the workflow that accepts it. The error is that
 // its fate is not known.
-func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.DeliveryResult, error) {
+func (d deliverer) deliver(ctx context.Context, kept interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
 	done, err := d.slots.Enter(limited, kept.Workflow)

@@ -153,51 +153,53 @@ func (t *tableTx) check(ctx context.Context, w *sqltool.TableWrite) error {
 	return nil
 }
 
+// describeTable has what writes need to know of the columns of a table, $1.
+const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce((
+			WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
+				SELECT d.oid, d.typtype, d.typbasetype FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
+			SELECT CASE typtype WHEN 'e' THEN 'text' ELSE format_type(oid, -1) END FROM base WHERE typtype <> 'd' AND t.typtype IN ('d', 'e')
+		), ''),
+		CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
+			WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2
+			WHEN b.typcategory = 'A' AND e.typtype IN ('b', 'e', 'r', 'm') AND e.typdelim = ',' AND e.typcategory <> 'A'
+				AND e.oid NOT IN ('json'::regtype, 'jsonb'::regtype) THEN 3
+			WHEN b.typcategory <> 'A' AND b.typtype IN ('b', 'e', 'r', 'm') THEN 1
+			ELSE 0 END,
+		CASE WHEN NOT (greatest(a.atttypmod, t.typtypmod) = -1 OR coalesce(e.oid, b.oid) = ANY ('{varchar,bpchar,numeric,bit,varbit,timestamp,timestamptz,time,timetz}'::regtype[]))
+				OR b.typcategory <> 'A' AND (b.typdelim <> ',' OR b.typarray = 0) THEN ''
+			ELSE format_type(b.oid, -1) END,
+		a.attidentity = 'a' OR a.attgenerated <> '',
+		CASE 'bytea'::regtype WHEN b.oid THEN 1 WHEN e.oid THEN 2 ELSE 0 END,
+		(a.attnotnull OR t.typnotnull) AND a.attidentity = '' AND NOT a.atthasdef AND t.typdefaultbin IS NULL,
+		CASE WHEN a.attcollation <> t.typcollation THEN (SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname)
+			FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) ELSE '' END,
+		coalesce('(' || CASE a.attidentity WHEN 'd' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || ')'
+			WHEN '' THEN CASE a.attgenerated WHEN '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END
+			END || ')::' || format_type(a.atttypid, -1), ''),
+		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND a.attnum = ANY (i.indkey)),
+		c.relkind IN ('r', 'p'),
+		c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
+		c.relkind = 'r' AND c.relam = (SELECT m.oid FROM pg_am m WHERE m.amname = 'heap') AND NOT c.relrowsecurity AND NOT c.relhasrules
+			AND has_table_privilege(c.oid, 'SELECT'),
+		has_database_privilege(current_database(), 'TEMPORARY'),
+		CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
+			SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid WHERE f.relkind = 'f') ELSE false END
+	FROM pg_attribute a
+		JOIN pg_class c ON c.oid = a.attrelid
+		JOIN pg_type t ON t.oid = a.atttypid
+		JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+		LEFT JOIN pg_type e ON e.oid = b.typelem
+		LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+	WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+
 // describe has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
 // write to it where INSERT refuses to. A column has no base where its length or precision may change how a text is read,
 // as that of interval does.
 func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
-	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce((
-				WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
-					SELECT d.oid, d.typtype, d.typbasetype FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
-				SELECT CASE typtype WHEN 'e' THEN 'text' ELSE format_type(oid, -1) END FROM base WHERE typtype <> 'd' AND t.typtype IN ('d', 'e')
-			), ''),
-			CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
-				WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2
-				WHEN b.typcategory = 'A' AND e.typtype IN ('b', 'e', 'r', 'm') AND e.typdelim = ',' AND e.typcategory <> 'A'
-					AND e.oid NOT IN ('json'::regtype, 'jsonb'::regtype) THEN 3
-				WHEN b.typcategory <> 'A' AND b.typtype IN ('b', 'e', 'r', 'm') THEN 1
-				ELSE 0 END,
-			CASE WHEN NOT (greatest(a.atttypmod, t.typtypmod) = -1 OR coalesce(e.oid, b.oid) = ANY ('{varchar,bpchar,numeric,bit,varbit,timestamp,timestamptz,time,timetz}'::regtype[]))
-					OR b.typcategory <> 'A' AND (b.typdelim <> ',' OR b.typarray = 0) THEN ''
-				ELSE format_type(b.oid, -1) END,
-			a.attidentity = 'a' OR a.attgenerated <> '',
-			CASE 'bytea'::regtype WHEN b.oid THEN 1 WHEN e.oid THEN 2 ELSE 0 END,
-			(a.attnotnull OR t.typnotnull) AND a.attidentity = '' AND NOT a.atthasdef AND t.typdefaultbin IS NULL,
-			CASE WHEN a.attcollation <> t.typcollation THEN (SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname)
-				FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation) ELSE '' END,
-			coalesce('(' || CASE a.attidentity WHEN 'd' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || ')'
-				WHEN '' THEN CASE a.attgenerated WHEN '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END
-				END || ')::' || format_type(a.atttypid, -1), ''),
-			EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND a.attnum = ANY (i.indkey)),
-			c.relkind IN ('r', 'p'),
-			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
-			c.relkind = 'r' AND c.relam = (SELECT m.oid FROM pg_am m WHERE m.amname = 'heap') AND NOT c.relrowsecurity AND NOT c.relhasrules
-				AND has_table_privilege(c.oid, 'SELECT'),
-			has_database_privilege(current_database(), 'TEMPORARY'),
-			CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
-				SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid WHERE f.relkind = 'f') ELSE false END
-		FROM pg_attribute a
-			JOIN pg_class c ON c.oid = a.attrelid
-			JOIN pg_type t ON t.oid = a.atttypid
-			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-			LEFT JOIN pg_type e ON e.oid = b.typelem
-			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 	t.target = target{forms: map[string]columnForm{}}
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
-	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
+	batch.Queue(describeTable, table).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var (
 				column sqltool.Column

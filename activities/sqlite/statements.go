@@ -5,10 +5,10 @@ import (
 	"database/sql"
 )
 
-// mostKept bounds the texts of the statements that a connection keeps, in bytes. SQLite takes
+// mostCached bounds the texts of the statements that a connection keeps, in bytes. SQLite takes
 // some 30 times as much for what it has compiled, so that rows of ever other columns would fill
 // the memory.
-const mostKept = 64 << 10
+const mostCached = 64 << 10
 
 // statements are statements of this build that a connection keeps compiled, by their texts. SQLite compiles one again by itself
 // where the tables have changed, and asks the guard again. One that is running is not among them, so that a statement can
@@ -31,11 +31,11 @@ func (s *statements) keep(text string, statement *sql.Stmt) {
 	if same := s.remove(text); same != nil {
 		_ = same.Close()
 	}
-	if len(text) > mostKept {
+	if len(text) > mostCached {
 		_ = statement.Close()
 		return
 	}
-	if s.size+len(text) > mostKept {
+	if s.size+len(text) > mostCached {
 		s.close()
 	}
 	if s.kept == nil {

@@ -92,16 +92,16 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 			var got int
 			require.NoError(t, conn.row(t.Context(), text, nil, &got))
 			require.Equal(t, i, got)
-			require.LessOrEqual(t, conn.statements.size, mostKept)
+			require.LessOrEqual(t, conn.statements.size, mostCached)
 			return text
 		}
 		closed = conn.statements.kept[number(1, 1000)]
-		for i := range 2 * mostKept / 1000 {
+		for i := range 2 * mostCached / 1000 {
 			number(i+2, 1000)
 		}
 		last = conn.statements.kept[number(0, 1000)]
 		require.NotNil(t, last)
-		require.Nil(t, conn.statements.kept[number(0, mostKept)], "it is too large alone")
+		require.Nil(t, conn.statements.kept[number(0, mostCached)], "it is too large alone")
 		require.Same(t, last, conn.statements.kept[number(0, 1000)])
 		size := 0
 		for text := range conn.statements.kept {

@@ -233,7 +233,7 @@ func (c *Call) afterSuccess(d decided) {
 	switch {
 	case d.Repeats():
 		c.state.Pages.Paged(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
-		c.turnPage(d)
+		c.fetchNextPage(d)
 	case d.Ruling == retry.RulingFails:
 		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now), c.read().pageTodo(d)...)
 	default:
@@ -262,9 +262,9 @@ func (r reader) pageTodo(d decided) []Todo {
 	return slices.Concat(page, moveTodo(r.keeps.PageMove(r.state.Watermark)))
 }
 
-// turnPage continues with the request of the next page, and guards against going
+// fetchNextPage continues with the request of the next page, and guards against going
 // round in circles.
-func (c *Call) turnPage(d decided) {
+func (c *Call) fetchNextPage(d decided) {
 	page, then := c.read().pageTodo(d), c.config.Policies.Then(d.Policy)
 	next, repeats, err := c.requests.Next(&c.state.Requests, c.read().moment(), then, c.read().policyScope(), d.budget, d.now)
 	switch {

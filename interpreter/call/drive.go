@@ -70,10 +70,10 @@ func (v View) SinkDue() bool {
 	return sink != nil && sink.State == nil
 }
 
-// TurnsPage reports whether the call is about to fetch another page without a
+// FetchesPage reports whether the call is about to fetch another page without a
 // wait, one that may travel with others: its sink for the page before included,
 // unless that has begun, and the move of its state.
-func (v View) TurnsPage() bool {
+func (v View) FetchesPage() bool {
 	if v.config.Sink != nil || v.state.Successes == 0 || v.config.Policies.Then(v.state.Last.Policy).PagesPerActivity == 1 {
 		return false
 	}

@@ -29,7 +29,7 @@ func (c *Call) failBy(where string, err error, now time.Time) {
 // end plans the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	if c.turnsSlice(result, page) {
+	if c.startNextSlice(result, page) {
 		return
 	}
 	moves, err := c.read().endMoves(result)

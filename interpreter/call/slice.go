@@ -13,9 +13,9 @@ import (
 // This file has a call read slices of time one after the other (docs/concepts/state.md#what-a-run-reads): where it would end well, it
 // continues with the first request of the next slice.
 
-// turnsSlice continues with the slice behind the one at hand, in the place of a result. It returns false where the call ends: it has
+// startNextSlice continues with the slice behind the one at hand, in the place of a result. It returns false where the call ends: it has
 // failed, has not read all of the slice, or that was the last one.
-func (c *Call) turnsSlice(result *interpreter.CallResult, page []Todo) bool {
+func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool {
 	next := c.keeps.NextSlice(c.state.Watermark, c.state.Successes)
 	if next == nil || result.Failed() {
 		return false

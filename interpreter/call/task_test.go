@@ -33,7 +33,7 @@ func (a *apart) drive() interpreter.CallResult {
 		a.rounds++
 		require.Less(a.t, a.rounds, 2000, "the call does not end:\n%s", a.text.String())
 		machine = a.carry(machine, a.fresh)
-		if detachable && !alone && machine.View().TurnsPage() {
+		if detachable && !alone && machine.View().FetchesPage() {
 			alone = !a.turnPages(machine)
 			continue
 		}
@@ -77,7 +77,7 @@ func (a *apart) turnPages(machine *call.Call) bool {
 // fetch fetches pages, as an activity does.
 func (a *apart) fetch(machine *call.Call) call.Driven {
 	chunk := machine.View().NewChunk(a.now)
-	for machine.View().TurnsPage() && !chunk.Full(machine.View(), a.now) {
+	for machine.View().FetchesPage() && !chunk.Full(machine.View(), a.now) {
 		command := machine.Next(a.now)
 		if command.Kind == call.DoSink {
 			if !a.write(command.Sink) {
@@ -94,7 +94,7 @@ func (a *apart) fetch(machine *call.Call) call.Driven {
 		before := machine.View().Snapshot()
 		outcome := a.attempt(machine, command.Input, "")
 		machine.Attempted(outcome, a.now)
-		if a.back() || !machine.View().TurnsPage() {
+		if a.back() || !machine.View().FetchesPage() {
 			return call.Driven{State: &before, Outcome: &outcome}
 		}
 		a.pages++
@@ -267,30 +267,30 @@ func TestDetachable(t *testing.T) {
 func TestTurnsPage(t *testing.T) {
 	t.Parallel()
 	call := pagesOf(t, ", per_page: {sink: {tool: file, path: a}}", "")
-	require.False(t, call.View().TurnsPage(), "the first page is no continuation")
+	require.False(t, call.View().FetchesPage(), "the first page is no continuation")
 	page(call, tables.Started, 1)
-	require.True(t, call.View().TurnsPage(), "the page's sink first")
+	require.True(t, call.View().FetchesPage(), "the page's sink first")
 	due := *call.State()
 	call.SinkLeft(call.Next(tables.Started).Sink)
-	require.False(t, call.View().TurnsPage(), "the sink is on its way already")
+	require.False(t, call.View().FetchesPage(), "the sink is on its way already")
 	require.False(t, call.View().SinkDue())
 	require.True(t, call.Beyond(due))
 	*call.State() = due
 	call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
-	require.True(t, call.View().TurnsPage())
+	require.True(t, call.View().FetchesPage())
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, tables.Started)
-	require.False(t, call.View().TurnsPage(), "the call failed")
+	require.False(t, call.View().FetchesPage(), "the call failed")
 
 	alone := pagesOf(t, ", pages_per_activity: 1", "")
 	page(alone, tables.Started, 1)
-	require.False(t, alone.View().TurnsPage(), "each page in an activity of its own")
+	require.False(t, alone.View().FetchesPage(), "each page in an activity of its own")
 
 	waiting := pagesOf(t, ", delay: 1s", "")
 	page(waiting, tables.Started, 1)
-	require.False(t, waiting.View().TurnsPage(), "a wait comes first")
+	require.False(t, waiting.View().FetchesPage(), "a wait comes first")
 	waiting.Waited()
-	require.True(t, waiting.View().TurnsPage())
+	require.True(t, waiting.View().FetchesPage())
 }
 
 // TestTurnsPageWithState: a watermark that moves with each page keeps pages together, in the
@@ -308,14 +308,14 @@ func TestTurnsPageWithState(t *testing.T) {
 		for at := 1; at < 3; at++ {
 			page(call, tables.Started, map[string]any{"at": at})
 			require.True(t, call.View().SinkDue())
-			require.True(t, call.View().TurnsPage(), "%s, page %d", sink, at)
+			require.True(t, call.View().FetchesPage(), "%s, page %d", sink, at)
 			call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
 			if behind {
-				require.True(t, call.View().TurnsPage())
+				require.True(t, call.View().FetchesPage())
 				require.NotEmpty(t, call.Next(tables.Started).State.Moves)
 				call.StateAnswered(interpreter.StateOutput{}, tables.Started)
 			}
-			require.True(t, call.View().TurnsPage(), "%s, behind page %d", sink, at)
+			require.True(t, call.View().FetchesPage(), "%s, behind page %d", sink, at)
 		}
 	}
 }
@@ -414,7 +414,7 @@ func TestChunkAfterARestart(t *testing.T) {
 	chunk := call.View().NewChunk(tables.Started)
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, tables.Started)
-	require.False(t, call.View().TurnsPage(), "a page of a call that begins again is no continuation")
+	require.False(t, call.View().FetchesPage(), "a page of a call that begins again is no continuation")
 	for range 3 {
 		require.False(t, chunk.Full(call.View(), tables.Started))
 		page(call, tables.Started)

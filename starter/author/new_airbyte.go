@@ -110,7 +110,7 @@ func besides(manifest string) func(string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer root.Close()
+		defer func() { _ = root.Close() }() // it was only read
 		file, err := root.Open(filepath.Clean(path))
 		if err != nil {
 			return nil, err

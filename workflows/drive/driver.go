@@ -121,7 +121,7 @@ func (d *Driver) advance(ctx workflow.Context) *call.Snapshot {
 // next does what the call requests next.
 func (d *Driver) next(ctx workflow.Context) {
 	alone, held := d.alone, control.ControlsOf(ctx).IsPaused(d.Call.Config().Step.Name)
-	if d.alone = false; d.apart && !alone && !held && d.Call.View().TurnsPage() {
+	if d.alone = false; d.apart && !alone && !held && d.Call.View().FetchesPage() {
 		d.fetchPages(ctx)
 		return
 	}

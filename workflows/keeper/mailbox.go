@@ -33,7 +33,7 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	if box.Progress != nil {
 		m.deliver(ctx, *box.Progress)
 	}
-	for kept := range gate.Arrived[interpreter.KeptAnswer](workflow.GetSignalChannel(ctx, interpreter.KeepSignal)) {
+	for kept := range gate.Arrived[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
 		m.deliver(ctx, kept)
 	}
 	return &m.result, nil
@@ -48,7 +48,7 @@ type mailbox struct {
 
 // deliver has a worker send an answer to the workflow that accepts it, until the
 // outcome is known. The same answer again is one.
-func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
+func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.MailboxAnswer) {
 	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here
 	mark := fmt.Sprintf("%d/%d/%s", at.Visit, at.Attempt, digest)
@@ -66,8 +66,8 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 		}
 		switch delivered.Fate {
 		case interpreter.FateRefused:
-			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: delivered.Message})
-			if over := len(m.result.Refused) - interpreter.MaxKeptAnswers; over > 0 {
+			m.result.Refused = append(m.result.Refused, interpreter.MailboxRefusal{Digest: digest, Message: delivered.Message})
+			if over := len(m.result.Refused) - interpreter.MaxMailboxAnswers; over > 0 {
 				m.result.Refused = m.result.Refused[over:]
 			}
 		case interpreter.FateAccepted:

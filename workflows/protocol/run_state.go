@@ -76,7 +76,7 @@ type RunStatus struct {
 type RunEarlier struct {
 	// Kept holds the results of calls that a later run in place of this one can take over, those that it took over itself
 	// included. Earlier are the workflow IDs of the runs that it replaces, the last one first.
-	Kept    interpreter.EarlierWork `json:"kept,omitzero"`
+	Work    interpreter.EarlierWork `json:"kept,omitzero"`
 	Earlier []string                `json:"earlier,omitempty"`
 }
 

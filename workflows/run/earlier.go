@@ -42,7 +42,7 @@ func (e *earlier) before() []string {
 
 // keptSoFar answers runs that replace this one.
 func (e *earlier) keptSoFar() (interpreter.EarlierWork, error) {
-	kept := e.Kept
+	kept := e.Work
 	kept.Run, kept.Wrote, kept.Calls = e.Run, kept.Wrote || e.wrote(), e.keptCalls()
 	return kept, nil
 }
@@ -81,8 +81,8 @@ func (e *earlier) recall(ctx workflow.Context) {
 	if len(found.From) == 0 {
 		return
 	}
-	e.Kept, e.Earlier = found.EarlierWork, found.From
-	e.Kept.Left = nil
+	e.Work, e.Earlier = found.EarlierWork, found.From
+	e.Work.Left = nil
 	e.StartedAt = workflow.GetInfo(ctx).WorkflowStartTime
 	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
 }
@@ -102,9 +102,9 @@ func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.
 	if at < 0 {
 		return nil
 	}
-	kept := e.Kept.Steps[at]
+	kept := e.Work.Steps[at]
 	if kept.Print == "" || kept.Print != print(kept.Result.Meta.StartedAt) {
-		e.Kept.Steps = slices.Delete(slices.Clone(e.Kept.Steps), at, at+1)
+		e.Work.Steps = slices.Delete(slices.Clone(e.Work.Steps), at, at+1)
 		return nil
 	}
 	if record.From = kept.From; kept.Loop != nil {
@@ -117,7 +117,7 @@ func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.
 }
 
 func (e *earlier) keptAt(record *protocol.StepRecord) int {
-	return slices.IndexFunc(e.Kept.Steps, func(kept interpreter.KeptStep) bool {
+	return slices.IndexFunc(e.Work.Steps, func(kept interpreter.EarlierStep) bool {
 		return kept.Step == record.Step && kept.Visit == record.Visit
 	})
 }
@@ -128,20 +128,20 @@ func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, pri
 	if e.input.Called == nil || result.Failed() || print == "" || step.Secret {
 		return
 	}
-	kept := interpreter.KeptStep{Step: record.Step, Visit: record.Visit, Print: print, From: e.id, Result: result}
+	kept := interpreter.EarlierStep{Step: record.Step, Visit: record.Visit, Print: print, From: e.id, Result: result}
 	if record.Loop != nil {
 		kept.Loop = &protocol.LoopRecord{WorkflowID: record.Loop.WorkflowID, Stats: record.Loop.Stats}
 	}
 	size := interpreter.EncodedSize(kept)
 	if e.keptBytes == 0 {
-		e.keptBytes = interpreter.EncodedSize(e.Kept.Steps)
+		e.keptBytes = interpreter.EncodedSize(e.Work.Steps)
 	}
-	if e.keptBytes+size > interpreter.MaxKept {
-		e.Kept.Left = append(slices.Clip(e.Kept.Left), record.Step)
+	if e.keptBytes+size > interpreter.MaxEarlierBytes {
+		e.Work.Left = append(slices.Clip(e.Work.Left), record.Step)
 		return
 	}
 	e.keptBytes += size
-	e.Kept.Steps = append(slices.Clip(e.Kept.Steps), kept)
+	e.Work.Steps = append(slices.Clip(e.Work.Steps), kept)
 }
 
 // continueLoop runs those iterations of a loop that have not ended well in an earlier
@@ -201,20 +201,20 @@ func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 	if e.input.Called == nil {
 		return nil
 	}
-	noted := interpreter.KeptLoop{Step: record.Step, Visit: record.Visit, Runs: []string{id}}
-	at := slices.IndexFunc(e.Kept.Loops, func(kept interpreter.KeptLoop) bool {
+	noted := interpreter.EarlierLoop{Step: record.Step, Visit: record.Visit, Runs: []string{id}}
+	at := slices.IndexFunc(e.Work.Loops, func(kept interpreter.EarlierLoop) bool {
 		return kept.Step == record.Step && kept.Visit == record.Visit
 	})
 	if at < 0 {
-		e.Kept.Loops = append(slices.Clip(e.Kept.Loops), noted)
+		e.Work.Loops = append(slices.Clip(e.Work.Loops), noted)
 		return nil
 	}
-	earlier := e.Kept.Loops[at].Runs
+	earlier := e.Work.Loops[at].Runs
 	for _, run := range earlier {
 		noted.Add(run)
 	}
-	e.Kept.Loops = slices.Clone(e.Kept.Loops)
-	e.Kept.Loops[at] = noted
+	e.Work.Loops = slices.Clone(e.Work.Loops)
+	e.Work.Loops[at] = noted
 	return earlier
 }
 

@@ -19,7 +19,7 @@ func (e *earlier) continues(ctx workflow.Context, record *protocol.StepRecord, t
 	if at < 0 {
 		return
 	}
-	if by := e.Kept.Calls[at].By; by != "" {
+	if by := e.Work.Calls[at].By; by != "" {
 		warning := drive.ContinueCall(ctx, task, call, by)
 		if ctx.Err() != nil || call.View().Stopped {
 			return
@@ -28,24 +28,24 @@ func (e *earlier) continues(ctx workflow.Context, record *protocol.StepRecord, t
 			e.Warnings = append(e.Warnings, warning)
 		}
 	}
-	e.Kept.Calls = slices.Delete(slices.Clone(e.Kept.Calls), at, at+1)
+	e.Work.Calls = slices.Delete(slices.Clone(e.Work.Calls), at, at+1)
 }
 
 func (e *earlier) keptCallAt(record *protocol.StepRecord) int {
-	return slices.IndexFunc(e.Kept.Calls, func(kept interpreter.KeptCall) bool {
+	return slices.IndexFunc(e.Work.Calls, func(kept interpreter.EarlierCall) bool {
 		return kept.Step == record.Step && kept.Visit == record.Visit
 	})
 }
 
 // keptCalls are the calls that have begun, here and in earlier runs, and not ended well.
-func (e *earlier) keptCalls() []interpreter.KeptCall {
-	calls := slices.Clone(e.Kept.Calls)
+func (e *earlier) keptCalls() []interpreter.EarlierCall {
+	calls := slices.Clone(e.Work.Calls)
 	for _, record := range e.records {
 		step := e.book.Step(record.Step)
 		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.keptAt(record) >= 0 || e.keptCallAt(record) >= 0 {
 			continue
 		}
-		kept := interpreter.KeptCall{Step: record.Step, Visit: record.Visit, By: record.Call}
+		kept := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}
 		if call := e.callOf(record); kept.By == "" && call != nil {
 			if state := call.Stopped(); state != nil && !state.Fresh() {
 				kept.By = e.id

@@ -154,9 +154,9 @@ func TestEarlier(t *testing.T) {
 	require.Nil(t, r.earlier.earlierResult(record, other))
 	require.Nil(t, r.earlier.earlierResult(record, same), "a request that has changed is made again")
 
-	result.Data = expression.Of(strings.Repeat("x", interpreter.MaxKept))
+	result.Data = expression.Of(strings.Repeat("x", interpreter.MaxEarlierBytes))
 	r.earlier.keepStep(step, record, "print", result)
-	require.Equal(t, []string{"fetch"}, r.earlier.Kept.Left)
+	require.Equal(t, []string{"fetch"}, r.earlier.Work.Left)
 
 	r.input.Reprocess = &protocol.Reprocess{Origin: interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Round: 2}}
 	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.before())

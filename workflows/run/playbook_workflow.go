@@ -177,7 +177,7 @@ func newRun(controls *control.Controls) *run {
 // serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
 func (r *run) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.earlier.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.EarlierQuery, r.earlier.keptSoFar),
 		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.earlier.stoppedCall),
 	)
 }
@@ -262,7 +262,7 @@ const maxRecords = 1000
 // continued is the input of the run's next history.
 func (r *run) continued() protocol.Input {
 	next, state := r.input, r.state()
-	state.Kept = state.Kept.Within(interpreter.MaxKeptAlong)
+	state.Work = state.Work.Within(interpreter.MaxEarlierAlong)
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 // ErrFull says that the limit for undelivered answers to an attempt is reached.
-var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
+var ErrFull = fmt.Errorf("the limit for undelivered answers to an attempt is reached (%d answers, or %d bytes)", interpreter.MaxMailboxAnswers, interpreter.MaxMailboxBytes)
 
 // otherEvents is how many events of a mailbox that no worker has read are no answers.
 const otherEvents = 2
 
 // HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted
 // yet: new ones belong behind them. The error is ErrFull where there is no room.
-func HasWaiting(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (bool, error) {
+func HasWaiting(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (bool, error) {
 	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
 	if err != nil || !open(info) {
 		return false, err
@@ -33,14 +33,14 @@ func HasWaiting(ctx context.Context, c client.Client, kept interpreter.KeptAnswe
 
 // full reports whether an open mailbox has no room.
 func full(info *workflowpb.WorkflowExecutionInfo) bool {
-	return info.GetHistoryLength() >= otherEvents+interpreter.MaxKeptAnswers || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
+	return info.GetHistoryLength() >= otherEvents+interpreter.MaxMailboxAnswers || info.GetHistorySizeBytes() >= interpreter.MaxMailboxBytes
 }
 
 // Deposit puts an answer into a mailbox until a worker delivers it. Of reports of progress the newest is
 // kept. The error is ErrClosed where the workflow that would accept it has ended, or
 // ErrFull. A mailbox is bounded by its description: a sender that keeps answers one
 // after the other exceeds no bound, and each sender at the same time by one answer.
-func Deposit(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
+func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
 	case connect.NotFound(err):
@@ -66,12 +66,12 @@ func Deposit(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) 
 		switch {
 		case err != nil:
 		case !open(info):
-			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow,
+			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.MailboxSignal, kept, options, interpreter.MailboxWorkflow,
 				interpreter.Mailbox{Refused: refusals(ctx, c, info)})
 		case full(info):
 			return ErrFull
 		default:
-			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.KeepSignal, kept)
+			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.MailboxSignal, kept)
 			if connect.NotFound(err) {
 				continue // it has ended meanwhile, and the next one gets what did not fit
 			}
@@ -98,7 +98,7 @@ func open(info *workflowpb.WorkflowExecutionInfo) bool {
 }
 
 // refusals are the answers that a mailbox which has ended found not to fit.
-func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.KeptRefusal {
+func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.MailboxRefusal {
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		return nil
 	}
@@ -111,7 +111,7 @@ func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExe
 
 // Refused says why an answer that was kept did not fit; false where no mailbox has said
 // so.
-func Refused(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (why string, found bool) {
+func Refused(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
 	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
 	if err != nil {
 		return "", false

@@ -40,7 +40,11 @@ func parted(totals interpreter.RowTotals) string {
 	if totals.Updated == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s inserted, %s updated)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated))
+	either := ""
+	if rest := totals.Written - totals.Inserted - totals.Updated; rest > 0 {
+		either = ", " + humanize.Comma(rest) + " either"
+	}
+	return fmt.Sprintf(" (%s inserted, %s updated%s)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated), either)
 }
 
 // CountText is a number for a column of figures; "" for 0.

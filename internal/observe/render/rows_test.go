@@ -21,6 +21,7 @@ func TestRowsText(t *testing.T) {
 		"1,234,567 read": {Read: 1_234_567},
 		"3 written":      {Written: 3, Inserted: 3},
 		"1,003 written (1,000 inserted, 3 updated)":               {Written: 1003, Inserted: 1000, Updated: 3},
+		"18 written (10 inserted, 3 updated, 5 either)":           {Written: 18, Inserted: 10, Updated: 3},
 		"20 read, 18 written, 3 deleted, 2 rejected, 1 discarded": {Read: 20, Written: 18, Deleted: 3, Rejected: 2, Discarded: 1},
 	} {
 		require.Equal(t, want, RowsText(totals))

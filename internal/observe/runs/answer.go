@@ -168,5 +168,5 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 
 // Keep keeps an answer that no worker takes now, as answers.Deposit does.
 func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
-	return answers.Deposit(ctx, r.Client, interpreter.KeptAnswer{Workflow: workflowID, Answer: answer})
+	return answers.Deposit(ctx, r.Client, interpreter.MailboxAnswer{Workflow: workflowID, Answer: answer})
 }

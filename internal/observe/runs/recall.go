@@ -165,7 +165,7 @@ func (r *earlierRuns) kept(ctx context.Context, info *workflowpb.WorkflowExecuti
 	if err := r.awaitEnd(ctx, info); err != nil {
 		return kept, "", err
 	}
-	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
+	why, err = r.question(ctx, id, runID, &kept, interpreter.EarlierQuery)
 	if errors.Is(err, errNotBegun) {
 		return kept, "", nil
 	}
@@ -301,12 +301,12 @@ func (r *earlierRuns) notBegun(
 // trim leaves out what is too large together.
 func trim(found *interpreter.EarlierAnswers) {
 	size := 0
-	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.KeptStep) bool {
+	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.EarlierStep) bool {
 		size += interpreter.EncodedSize(step)
-		if size > interpreter.MaxKept {
+		if size > interpreter.MaxEarlierBytes {
 			found.Left = append(found.Left, step.Step)
 		}
-		return size > interpreter.MaxKept
+		return size > interpreter.MaxEarlierBytes
 	})
 }
 
@@ -329,7 +329,7 @@ func (r *earlierRuns) endedIterations(ctx context.Context, in interpreter.EndedI
 			}
 			seen[iteration.Index] = true
 			size += interpreter.EncodedSize(iteration)
-			if size > interpreter.MaxKept {
+			if size > interpreter.MaxEarlierBytes {
 				ended.Left = append(ended.Left, interpreter.LeftOut{Index: iteration.Index, Failed: iteration.Result.Failed()})
 				continue
 			}

@@ -153,7 +153,7 @@ func (c *converter) sample(path []string) any {
 		return nil
 	}
 	isDate := strings.Contains(last, "date") || strings.HasPrefix(last, "start") || strings.HasPrefix(schema.text("format"), "date")
-	if schema != nil && !c.isRequired(path) && !(isDate && strings.Contains(last, "start")) {
+	if schema != nil && !c.isRequired(path) && (!isDate || !strings.Contains(last, "start")) {
 		return nil
 	}
 	layout := c.forms[strings.Join(path, ".")]

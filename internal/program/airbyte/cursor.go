@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"reprise/internal/program/airbyte/jinja"
 	"reprise/internal/program/node"
 	"reprise/interpreter/expression"
 )
@@ -296,10 +295,9 @@ func (c *converter) amount(s *step, cursor component, key string) string {
 	text := cursor.text(key)
 	if value, isText := c.translated(s, atIncremental, cursor, key, nil).(string); isText {
 		text = value
-	} else if jinja.HasTemplate(text) {
-		inner := digits.FindString(text[strings.Index(text, "{{"):])
-		before, _, _ := strings.Cut(text, "{{")
-		text = before + inner + text[strings.LastIndex(text, "}}")+2:]
+	} else if before, rest, opens := strings.Cut(text, "{{"); opens && strings.Contains(rest, "}}") {
+		inner, after := rest[:strings.LastIndex(rest, "}}")], rest[strings.LastIndex(rest, "}}")+2:]
+		text = before + digits.FindString(inner) + after
 		s.gap(atIncremental, key, "%s is made of the configuration: here it is constant", oneLine(cursor.text(key)))
 	}
 	if text == "" {
@@ -358,7 +356,7 @@ func (c *converter) bounds(s *step, i *incremental, cursor component, start code
 	from, to := path("incremental", "from"), path("incremental", "to")
 	from.falsy, to.falsy = false, false
 	i.start, i.end = c.sent(s, i, from, send, false), c.sent(s, i, to, send, false)
-	given := cursor["end_datetime"] != nil && !(end.text == "now()" || strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05"))
+	given := cursor["end_datetime"] != nil && end.text != "now()" && !strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05")
 	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there
 		i.end = c.sent(s, i, i.earlier(to, granularity), send, i.isNumber() == 0)
 		if given {

@@ -201,9 +201,9 @@ func (s scope) method(of jinja.Operand, name string, n *jinja.Invocation) (code,
 		return code{}, err
 	}
 	all := append([]code{on}, args...)
-	texty := func(name string, args ...code) (code, error) {
-		c := call(name, args...)
-		c.texty = true
+	if ours, known := methods[name]; known {
+		c := call(ours.name, all...)
+		c.texty = ours.texty
 		return c, nil
 	}
 	switch name {
@@ -213,26 +213,10 @@ func (s scope) method(of jinja.Operand, name string, n *jinja.Invocation) (code,
 			return code{}, err
 		}
 		return formatted(on, format)
-	case "split":
-		return call("split", all...), nil
-	case "replace":
-		return texty("replace", all...)
 	case "lower", "upper":
-		return texty(name, on)
-	case "strip":
-		return texty("trim", all...)
-	case "rstrip":
-		return texty("trimSuffix", all...)
-	case "lstrip":
-		return texty("trimPrefix", all...)
-	case "removeprefix":
-		return texty("trimPrefix", all...)
-	case "removesuffix":
-		return texty("trimSuffix", all...)
-	case "startswith":
-		return call("hasPrefix", all...), nil
-	case "endswith":
-		return call("hasSuffix", all...), nil
+		c := call(name, on)
+		c.texty = true
+		return c, nil
 	case "isoformat":
 		return on, nil
 	case "timestamp":
@@ -243,6 +227,22 @@ func (s scope) method(of jinja.Operand, name string, n *jinja.Invocation) (code,
 		return call("toPairs", on), nil
 	}
 	return unsupported("the method %s", name)
+}
+
+// methods are the functions that do what a method of a text in Python does, with the same arguments; texty ones give a text.
+var methods = map[string]struct {
+	name  string
+	texty bool
+}{
+	"split":        {"split", false},
+	"replace":      {"replace", true},
+	"strip":        {"trim", true},
+	"rstrip":       {"trimSuffix", true},
+	"lstrip":       {"trimPrefix", true},
+	"removeprefix": {"trimPrefix", true},
+	"removesuffix": {"trimSuffix", true},
+	"startswith":   {"hasPrefix", false},
+	"endswith":     {"hasSuffix", false},
 }
 
 // joined is the `join` of a separator.

@@ -102,8 +102,8 @@ func flattened(parts []code) (out []code) {
 
 // inputs are the params, headers and body of the first request.
 func (c *converter) inputs(s *step, requester component, login *login) {
-	s.params = c.secretsOut(s, requester, "request_parameters", login, login.addQuery)
-	s.headers = c.secretsOut(s, requester, "request_headers", login, login.addHeader)
+	s.params = c.secretsOut(s, requester, "request_parameters", login.addQuery)
+	s.headers = c.secretsOut(s, requester, "request_headers", login.addHeader)
 	if body := c.mapping(s, requester, "request_body_json", nothing); len(body) > 0 {
 		s.body = typed(body)
 	} else if text := requester.text("request_body_json"); text != "" {
@@ -158,7 +158,7 @@ func cmpErr(a, b error) error {
 }
 
 // secretsOut is a map of a request without what holds secrets, which the connection sends.
-func (c *converter) secretsOut(s *step, of component, key string, login *login, send func(name, form string)) map[string]any {
+func (c *converter) secretsOut(s *step, of component, key string, send func(name, form string)) map[string]any {
 	fields, isMap := of[key].(map[string]any)
 	if !isMap {
 		return c.mapping(s, of, key, nothing)

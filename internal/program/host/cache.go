@@ -19,15 +19,15 @@ import (
 	"reprise/internal/base/meter"
 )
 
-// KeptWorkflows is how many workflows a process keeps in memory by default. One that
+// CachedWorkflows is how many workflows a process keeps in memory by default. One that
 // waits for an answer takes some 80 kB and the size of its data.
-const KeptWorkflows = 2000
+const CachedWorkflows = 2000
 
 // KeepWorkflows bounds the workflows that the workers of this process keep in memory
-// together; 0 is KeptWorkflows. One that is not kept is read again from its history
+// together; 0 is CachedWorkflows. One that is not kept is read again from its history
 // when something happens to it. It counts for workers that are made afterwards.
 func KeepWorkflows(most int) {
-	worker.SetStickyWorkflowCacheSize(cmp.Or(most, KeptWorkflows))
+	worker.SetStickyWorkflowCacheSize(cmp.Or(most, CachedWorkflows))
 }
 
 // CacheVariable is the environment variable that bounds the memory in bytes.

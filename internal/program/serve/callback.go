@@ -154,7 +154,7 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
-	kept := interpreter.KeptAnswer{Workflow: workflowID, Answer: given}
+	kept := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
 	keeps, err := s.keeps(ctx, kept)
 	if err != nil {
 		return answer{}, err

@@ -12,7 +12,7 @@ import (
 // keeps reports whether answers to the attempt are kept which no workflow has accepted
 // yet. Where that is unknown, the answer is sent as if there were none. The error is
 // that there is no room.
-func (s *Server) keeps(ctx context.Context, kept interpreter.KeptAnswer) (bool, error) {
+func (s *Server) keeps(ctx context.Context, kept interpreter.MailboxAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	keeps, err := answers.HasWaiting(limited, s.Client, kept)
@@ -23,7 +23,7 @@ func (s *Server) keeps(ctx context.Context, kept interpreter.KeptAnswer) (bool, 
 }
 
 // keep has the Temporal server keep an answer until a worker delivers it.
-func (s *Server) keep(ctx context.Context, kept interpreter.KeptAnswer) (answer, error) {
+func (s *Server) keep(ctx context.Context, kept interpreter.MailboxAnswer) (answer, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	done, err := s.keeping.Enter(limited, kept.Answer.Mailbox(kept.Workflow))
@@ -44,7 +44,7 @@ func (s *Server) keep(ctx context.Context, kept interpreter.KeptAnswer) (answer,
 
 // orRefused is the problem of an answer that comes too late: where it was kept before, and
 // did not fit, that it did not.
-func (s *Server) orRefused(ctx context.Context, kept interpreter.KeptAnswer, err error) error {
+func (s *Server) orRefused(ctx context.Context, kept interpreter.MailboxAnswer, err error) error {
 	if !errors.Is(err, errLate) || kept.Answer.Verb == interpreter.AnswerProgress {
 		return err
 	}

@@ -250,7 +250,7 @@ func TestSecretKeys(t *testing.T) {
 		{"rotated", old, next + "," + old, ""},
 		{"same", old, old, ""},
 		{"another", old, next, "cannot be opened: it is sealed with the key "},
-		{"none to open", old, "", "and this worker has none"},
+		{"none to open", old, "", "this worker has none"},
 		{"none to seal", "", "", "openssl rand -base64 32"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -105,9 +105,10 @@ func (r *reader) inner(at int) (string, error) {
 		c := r.rest[i]
 		switch {
 		case quote != 0:
-			if c == '\\' {
+			switch c {
+			case '\\':
 				i++
-			} else if c == quote {
+			case quote:
 				quote = 0
 			}
 		case closing != "#}" && (c == '"' || c == '\''):
