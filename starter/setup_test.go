@@ -118,7 +118,7 @@ func TestSetupWithoutRights(t *testing.T) {
 	}{
 		{codes.PermissionDenied, "Add", "this client may not add search attributes", "temporal operator search-attribute create"},
 		{codes.PermissionDenied, "", "this client may not add search attributes", "temporal operator search-attribute create"},
-		{codes.Unimplemented, "", "the server has no service that adds search attributes", "tcld namespace search-attributes add"},
+		{codes.Unimplemented, "", "the server cannot add search attributes", "tcld namespace search-attributes add"},
 	} {
 		var out bytes.Buffer
 		streams := cli.Streams{Out: &out, Err: &out}
