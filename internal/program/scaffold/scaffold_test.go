@@ -293,5 +293,5 @@ func TestStyles(t *testing.T) {
 func TestALongLineOfCurl(t *testing.T) {
 	t.Parallel()
 	_, err := scaffold.FromCurl("curl http://x -d '" + strings.Repeat("x", 1<<20) + "'")
-	require.ErrorContains(t, err, "at most 1048576 are read")
+	require.ErrorContains(t, err, "the limit is 1048576")
 }
