@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/airbyte"
 	"reprise/internal/program/scaffold"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/starter/cli"
 )
@@ -135,28 +136,14 @@ func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument,
 			files = append(files, newFile{one.Test, result.Test})
 		}
 		doc.Playbooks = append(doc.Playbooks, one)
-		doc.Connections = addNew(doc.Connections, result.Connections...)
+		doc.Connections = lists.Add(doc.Connections, result.Connections...)
 		if result.Secrets != "" {
-			doc.Secrets = addNew(doc.Secrets, result.Secrets)
+			doc.Secrets = lists.Add(doc.Secrets, result.Secrets)
 		}
-		doc.NotConverted = addNew(doc.NotConverted, result.Gaps...)
-		doc.Notes = addNew(doc.Notes, result.Notes...)
+		doc.NotConverted = lists.Add(doc.NotConverted, result.Gaps...)
+		doc.Notes = lists.Add(doc.Notes, result.Notes...)
 	}
 	return doc, files
-}
-
-// addNew appends what a list does not have.
-func addNew[T comparable](list []T, more ...T) []T {
-	known := map[T]bool{}
-	for _, one := range list {
-		known[one] = true
-	}
-	for _, one := range more {
-		if !known[one] {
-			list, known[one] = append(list, one), true
-		}
-	}
-	return list
 }
 
 // text says what was written, what was not converted, and what to do next.

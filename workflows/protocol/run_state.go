@@ -74,7 +74,7 @@ type RunStatus struct {
 
 // RunEarlier is what a run has for those that replace it, and of those that it replaces.
 type RunEarlier struct {
-	// Kept holds the results of calls that a later run in place of this one can take over, those that it took over itself
+	// Work holds the results of calls that a later run in place of this one can take over, those that it took over itself
 	// included. Earlier are the workflow IDs of the runs that it replaces, the last one first.
 	Work    interpreter.EarlierWork `json:"kept,omitzero"`
 	Earlier []string                `json:"earlier,omitempty"`

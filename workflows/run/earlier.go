@@ -20,8 +20,8 @@ type earlier struct {
 	*frame
 	*visits
 	protocol.RunEarlier
-	// keptBytes is what the results take that the run keeps for others.
-	keptBytes int
+	// stepBytes is the encoded size of Work.Steps, at most MaxEarlierBytes.
+	stepBytes int
 	// task is what a call of a step needs.
 	task func(interpreter.Start) protocol.Task
 }
@@ -40,11 +40,11 @@ func (e *earlier) before() []string {
 	return append(before, again.Origin.WorkflowID)
 }
 
-// keptSoFar answers runs that replace this one.
-func (e *earlier) keptSoFar() (interpreter.EarlierWork, error) {
-	kept := e.Work
-	kept.Run, kept.Wrote, kept.Calls = e.Run, kept.Wrote || e.wrote(), e.keptCalls()
-	return kept, nil
+// workSoFar answers runs that replace this one.
+func (e *earlier) workSoFar() (interpreter.EarlierWork, error) {
+	work := e.Work
+	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.wrote(), e.keptCalls()
+	return work, nil
 }
 
 // wrote reports whether the run has begun more than reads.
@@ -98,7 +98,7 @@ func (e *earlier) print(task protocol.Task, call *call.Call, at time.Time) strin
 // earlierResult is the result that an earlier run has of a visit of a step, nil where it has
 // none for the same request. It is then that of this run.
 func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.Time) string) *interpreter.CallResult {
-	at := e.keptAt(record)
+	at := e.stepAt(record)
 	if at < 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.
 	return &result
 }
 
-func (e *earlier) keptAt(record *protocol.StepRecord) int {
+func (e *earlier) stepAt(record *protocol.StepRecord) int {
 	return slices.IndexFunc(e.Work.Steps, func(kept interpreter.EarlierStep) bool {
 		return kept.Step == record.Step && kept.Visit == record.Visit
 	})
@@ -133,14 +133,14 @@ func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, pri
 		kept.Loop = &protocol.LoopRecord{WorkflowID: record.Loop.WorkflowID, Stats: record.Loop.Stats}
 	}
 	size := interpreter.EncodedSize(kept)
-	if e.keptBytes == 0 {
-		e.keptBytes = interpreter.EncodedSize(e.Work.Steps)
+	if e.stepBytes == 0 {
+		e.stepBytes = interpreter.EncodedSize(e.Work.Steps)
 	}
-	if e.keptBytes+size > interpreter.MaxEarlierBytes {
+	if e.stepBytes+size > interpreter.MaxEarlierBytes {
 		e.Work.Left = append(slices.Clip(e.Work.Left), record.Step)
 		return
 	}
-	e.keptBytes += size
+	e.stepBytes += size
 	e.Work.Steps = append(slices.Clip(e.Work.Steps), kept)
 }
 

@@ -42,7 +42,7 @@ func (e *earlier) keptCalls() []interpreter.EarlierCall {
 	calls := slices.Clone(e.Work.Calls)
 	for _, record := range e.records {
 		step := e.book.Step(record.Step)
-		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.keptAt(record) >= 0 || e.keptCallAt(record) >= 0 {
+		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.stepAt(record) >= 0 || e.keptCallAt(record) >= 0 {
 			continue
 		}
 		kept := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}

@@ -160,11 +160,11 @@ func TestEarlier(t *testing.T) {
 
 	r.input.Reprocess = &protocol.Reprocess{Origin: interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Round: 2}}
 	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.before())
-	kept, err := r.earlier.keptSoFar()
+	kept, err := r.earlier.workSoFar()
 	require.NoError(t, err)
 	require.False(t, kept.Wrote, "the only visit is that of an earlier run")
 	r.visit("each", running)
-	kept, err = r.earlier.keptSoFar()
+	kept, err = r.earlier.workSoFar()
 	require.NoError(t, err)
 	require.True(t, kept.Wrote)
 }

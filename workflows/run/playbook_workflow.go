@@ -177,7 +177,7 @@ func newRun(controls *control.Controls) *run {
 // serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
 func (r *run) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandler(ctx, interpreter.EarlierQuery, r.earlier.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.EarlierQuery, r.earlier.workSoFar),
 		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.earlier.stoppedCall),
 	)
 }
