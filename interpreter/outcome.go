@@ -266,7 +266,7 @@ func (m CallMeta) value() map[string]any {
 	}
 	if m.LeftOut != nil {
 		meta["discarded_values"], meta["discarded_rows"] = m.LeftOut.DiscardedValues, m.LeftOut.DiscardedRows
-		meta["rejected_rows"] = m.LeftOut.RejectedRows
+		meta["rejected_rows"], meta["rounded_values"] = m.LeftOut.RejectedRows, m.LeftOut.RoundedValues
 	}
 	return meta
 }

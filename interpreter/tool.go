@@ -201,6 +201,8 @@ type RowCounts struct {
 	DiscardedValues int `json:"discarded_values,omitempty"`
 	DiscardedRows   int `json:"discarded_rows,omitempty"`
 	RejectedRows    int `json:"rejected_rows,omitempty"`
+	// RoundedValues are the numbers that were written with fewer digits behind the point than they have, as their column keeps no more.
+	RoundedValues int `json:"rounded_values,omitempty"`
 }
 
 // Plus is the sum of two counts, either of which may be nil.
@@ -211,6 +213,7 @@ func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
 	return &RowCounts{
 		DiscardedValues: l.DiscardedValues + more.DiscardedValues,
 		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
+		RoundedValues: l.RoundedValues + more.RoundedValues,
 	}
 }
 

@@ -155,9 +155,9 @@ func (t *tableTx) check(ctx context.Context, w *sqltool.TableWrite) error {
 
 // describeTable has what writes need to know of the columns of a table, $1.
 const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce((
-			WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL
-				SELECT d.oid, d.typtype, d.typbasetype FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
-			SELECT CASE typtype WHEN 'e' THEN 'text' ELSE format_type(oid, -1) END FROM base WHERE typtype <> 'd' AND t.typtype IN ('d', 'e')
+			WITH RECURSIVE base AS (SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod UNION ALL
+				SELECT d.oid, d.typtype, d.typbasetype, greatest(base.typtypmod, d.typtypmod) FROM base JOIN pg_type d ON d.oid = base.typbasetype WHERE base.typtype = 'd')
+			SELECT CASE WHEN typtype = 'e' THEN 'text' ELSE format_type(oid, CASE oid WHEN 'numeric'::regtype THEN typtypmod ELSE -1 END) END FROM base WHERE typtype <> 'd' AND t.typtype IN ('d', 'e')
 		), ''),
 		CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
 			WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2

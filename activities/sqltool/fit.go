@@ -52,12 +52,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 		if !has {
 			continue
 		}
-		switch value.(type) {
-		case string, []any, bool:
-		default:
-			continue
-		}
-		if w.deletes(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
+		if !reads.changes(value) || w.deletes(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
 			continue
 		}
 		sent, problem := reads.read(value)
@@ -73,6 +68,9 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 				w.Rows, owned = slices.Clone(w.Rows), true
 			}
 			w.Rows[i] = w.changed(i, column.Name, sent)
+		}
+		if problem == "" && reads.rounds {
+			w.leftOut.RoundedValues += reads.rounded(sent)
 		}
 	}
 	if marked != nil {
@@ -98,6 +96,8 @@ func isSame(sent, value any) bool {
 	case []any:
 		list, isList := sent.([]any)
 		return isList && len(list) == len(value) && (len(list) == 0 || &list[0] == &value[0])
+	case map[string]any:
+		return true // no column reads a map as another value
 	}
 	return sent == value
 }

@@ -36,8 +36,11 @@ func inUTC(of Reading, text string) (sent, problem string) {
 		return text, ""
 	}
 	trimmed := strings.TrimSpace(text)
-	if isMovingTime(trimmed) {
+	switch {
+	case isMovingTime(trimmed):
 		return text, movingTime
+	case of != readsClock && isAmbiguousDate(trimmed):
+		return text, ambiguousDate
 	}
 	at, isTime, hasOffset := readOffset(of, trimmed)
 	switch {
@@ -64,7 +67,7 @@ func hasNoOffset(text string) bool {
 		return text[4] == '-' && text[7] == '-' // no room for an offset
 	}
 	const shortest, longest = len("2006-01-02 15:04"), len("2006-01-02 15:04:05.123456789")
-	if len(text) < shortest || len(text) > longest || text[10] != 'T' && text[10] != ' ' {
+	if len(text) < shortest || len(text) > longest || text[4] != '-' || text[10] != 'T' && text[10] != ' ' {
 		return false
 	}
 	for _, c := range []byte(text[11:]) {
@@ -73,6 +76,22 @@ func hasNoOffset(text string) bool {
 		}
 	}
 	return true
+}
+
+// dateInFigures is a date that does not begin with a year of four digits, or one of six digits without a sign between them.
+var dateInFigures = regexp.MustCompile(`^\W*(?:(\d{1,2})[-/.](\d{1,2})[-/.](\d+)|\d{6})(?:\D|$)`)
+
+// isAmbiguousDate reports whether the settings of PostgreSQL decide which figure of a date is its day, its month and its year
+// (postgresql.org/docs/current/datatype-datetime.html#DATATYPE-DATETIME-INPUT).
+func isAmbiguousDate(text string) bool {
+	parts := dateInFigures.FindStringSubmatch(text)
+	if parts == nil {
+		return false
+	}
+	const months, yearDigits = 12, 4
+	first, _ := strconv.Atoi(parts[1])
+	second, _ := strconv.Atoi(parts[2])
+	return len(parts[3]) < yearDigits || first <= months && second <= months && first != second
 }
 
 // readOffset reads a time, and says whether it has an offset.

@@ -2,6 +2,7 @@ package sqltool
 
 import (
 	"encoding/json"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,6 +32,9 @@ type Reader struct {
 	list bool // its values are lists of them
 	// affine says that the database keeps texts beside numbers and booleans: they are made such before.
 	affine bool
+	// decimals is how many digits behind the point the column keeps of a number, where it rounds: numeric(p, s) and money.
+	decimals int
+	rounds   bool
 }
 
 // ReaderOfType is how a column of a type of PostgreSQL reads.
@@ -53,9 +57,38 @@ func ReaderOfType(typed string) Reader {
 		of = readsDay
 	case kindClock:
 		of = readsClock
-	case kindOther, kindVarchar, kindText, kindJSON:
+	case kindOther:
+		switch limits.ReplaceAllString(element, "") {
+		case money:
+			of = readsNumber
+		case "time with time zone", "timetz":
+			of = readsInstant
+		}
+	case kindVarchar, kindText, kindJSON:
 	}
-	return Reader{of: of, list: isList}
+	reader := Reader{of: of, list: isList}
+	reader.decimals, reader.rounds = decimalsOf(element)
+	return reader
+}
+
+// money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
+const money = "money"
+
+// scaledNumeric is a numeric that rounds: its second figure is how many digits it keeps behind the point, which may be negative.
+var scaledNumeric = regexp.MustCompile(`(?i)^(?:numeric|decimal) ?\( ?\d+ ?(?:, ?(-?\d+) ?)?\)$`)
+
+// decimalsOf is how many digits behind the point a type of PostgreSQL keeps, where it rounds without an error.
+func decimalsOf(typed string) (decimals int, rounds bool) {
+	if typed == money {
+		const cents = 2
+		return cents, true
+	}
+	parts := scaledNumeric.FindStringSubmatch(typed)
+	if parts == nil {
+		return 0, false
+	}
+	decimals, _ = strconv.Atoi(parts[1]) // without a scale it is 0
+	return decimals, true
 }
 
 // ReaderOfDeclared is how a column that SQLite has declared so reads: one whose affinity is not that of texts makes a number of a text
@@ -102,6 +135,9 @@ const (
 	noBoolean     = "is not one of the booleans true, false, t, f, 1 and 0"
 	movingTime    = "is not a time but a word for one, which depends on the clock of the database"
 	unknownZone   = "has an unknown zone; write its offset, such as +02:00"
+	ambiguousDate = "may have its day or its month first; date(TEXT, \"02/01/2006\") reads one with the day first"
+	noTime        = "is not a time"
+	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
 )
 
 // read gives what is sent to a column for a value, and what is wrong with that, "" for nothing. Most values are sent as they are.
@@ -116,11 +152,72 @@ func (r Reader) read(value any) (sent any, problem string) {
 			return expression.Text(value), ""
 		}
 	case []any:
-		if r.list {
+		switch {
+		case r.list:
 			return r.elements(value)
+		case r.isTime():
+			return value, noTime // PostgreSQL skips brackets and quotes when it reads a time
+		}
+	case map[string]any:
+		if r.isTime() && !r.list {
+			return value, noTime
+		}
+	case int, float64, json.Number:
+		if r.isTime() && !r.list {
+			return value, numberAsTime
 		}
 	}
 	return value, ""
+}
+
+// changes reports whether values of such a type may become others in the column. It is asked for each value of a write.
+func (r Reader) changes(value any) bool {
+	switch value.(type) {
+	case nil:
+		return false
+	case string, []any, bool:
+		return true
+	}
+	return r.rounds || r.isTime()
+}
+
+// isTime reports whether the column keeps times, dates, or times of day.
+func (r Reader) isTime() bool {
+	return r.of == readsInstant || r.of == readsUTC || r.of == readsDay || r.of == readsClock
+}
+
+// rounded counts the numbers of a value that the column rounds: one, or those of a list.
+func (r Reader) rounded(value any) (count int) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			count += r.rounded(element)
+		}
+	case float64, json.Number, string:
+		if decimalsIn(expression.Text(value)) > r.decimals {
+			count = 1
+		}
+	case int:
+		if r.decimals < 0 && decimalsIn(strconv.Itoa(value)) > r.decimals {
+			count = 1
+		}
+	}
+	return count
+}
+
+// decimalsIn is how many digits behind the point a number needs; it is negative for one that ends in zeros before it.
+func decimalsIn(number string) int {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	power, _ := strconv.Atoi(exponent)
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		return len(fraction) - power
+	}
+	digits := strings.TrimLeft(whole, "-+0")
+	if digits == "" {
+		return math.MinInt
+	}
+	return len(strings.TrimRight(digits, "0")) - len(digits) - power
 }
 
 // elements reads a list, and lists in it.
@@ -163,8 +260,11 @@ func (r Reader) text(text string) (sent any, problem string) {
 			return truth, ""
 		}
 	case readsInstant:
-		if isMovingTime(text) {
+		switch {
+		case isMovingTime(text):
 			return text, movingTime
+		case isAmbiguousDate(text):
+			return text, ambiguousDate
 		}
 	case readsUTC, readsDay, readsClock:
 		return inUTC(r.of, text)

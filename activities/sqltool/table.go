@@ -170,8 +170,9 @@ it as NULL, as in nullif(x, 'NaN'). In a column of booleans, all texts but true,
 t, f, 1 and 0 are differences. A time with an offset is converted to UTC if its column
 has no zone (timestamp, and time and date, which keep a part of it), in writes,
 comparisons and bounds; a time with a named zone is a difference there, and a word such
-as now or today is one in any column of times. SQLite has no such columns: a time keeps
-its text.
+as now or today is one in any column of times. So are 02/03/2024, whose day or month may
+be first, and a number. SQLite has no such columns: a time keeps its text. A number that
+numeric(p, s) rounds is written; rounded_values counts it, and the run has a warning.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,
@@ -400,7 +401,7 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 // withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
-	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
+	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || w.leftOut.RoundedValues > 0 {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
 	}

@@ -232,7 +232,12 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 		t.verbatim("    + ", layDDL(ddl, terminal.Layout(t.width)-6))
 	}
 	if left := table.LeftOut; left != nil {
-		t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
+		if left.DiscardedRows+left.DiscardedValues > 0 {
+			t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
+		}
+		if left.RoundedValues > 0 {
+			t.line("    ", "of the sample %s rounded to the digits that their columns keep", terminal.Count(left.RoundedValues, "number"))
+		}
 	}
 	switch {
 	case fails || !table.FromRows:

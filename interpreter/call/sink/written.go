@@ -50,6 +50,10 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			left.RejectedRows, "the database rejected 1 row, which is in the table of rejected",
 			"the database rejected %d rows, which are in the table of rejected",
 		},
+		{
+			left.RoundedValues, "1 number was rounded to the digits that its column keeps (numeric(p, s))",
+			"%d numbers were rounded to the digits that their columns keep (numeric(p, s))",
+		},
 	} {
 		switch {
 		case some.n == 1:
