@@ -23,13 +23,10 @@ const (
 	EarlierQuery = "kept"
 )
 
-// MaxEarlierBytes bounds the results that a run takes over, in bytes of JSON, and MaxEarlierAlong
-// those that it takes along into its next history, beside what its steps need. Calls whose results are
-// left out are made again.
+// Calls whose results are left out are made again.
 const (
 	// MaxEarlierBytes bounds the results that a run takes over from an earlier one, in bytes of JSON:
-	// they are in its first message, which Temporal refuses over 2 MB. Calls whose results are
-	// left out are made again.
+	// they are in its first message, which Temporal refuses over 2 MB.
 	MaxEarlierBytes = 1 << 20
 	// MaxEarlierAlong bounds the results that a run takes along into its next history, in bytes of
 	// JSON, beside what its steps need.

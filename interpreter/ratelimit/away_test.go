@@ -91,3 +91,19 @@ func TestReportsThatNoWorkerSends(t *testing.T) {
 		require.Error(t, ratelimit.CheckAway(away))
 	}
 }
+
+// TestCallsForFastLimits passes mostCalled: a limit of thousands calls that many at once.
+func TestCallsForFastLimits(t *testing.T) {
+	t.Parallel()
+	const mostCalled = 100
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var limiter ratelimit.Limiter
+	limiter.Lease(ratelimit.LeaseRequest{Limit: ratelimit.Limit{Key: "api", Requests: 1000, PerSeconds: 1}, Count: 1, Due: 1, Promises: true, WithinSeconds: 1}, start)
+	var away []ratelimit.Away
+	for i := range 3 * mostCalled {
+		away = append(away, ratelimit.Away{Workflow: fmt.Sprint("w", i), Step: "fetch", At: start.Add(time.Hour)})
+	}
+	limiter.Left(away)
+	require.Len(t, limiter.Call(start.Add(time.Minute)), mostCalled)
+	require.Len(t, limiter.Away, 2*mostCalled)
+}

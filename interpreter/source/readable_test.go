@@ -24,6 +24,7 @@ func TestReadableShowsWhatHides(t *testing.T) {
 		{"a\u200db", `a\u200db`},
 		{"e\u0301 \u0338", "e\u0301 \u0338"},
 		{"\u0338x", `\u0338x`},
+		// mostMarks are shown as they are
 		{"a" + strings.Repeat("\u0338", 6), "a" + strings.Repeat("\u0338", 4) + `\u0338\u0338`},
 		{"\xff", `\xff`},
 	} {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
@@ -40,4 +41,18 @@ func TestResolved(t *testing.T) {
 
 	plain.Content[1].Content[1].Value = "2"
 	require.Equal(t, "a: {b: 1} # one\nc: {b: 1} # one\n", yamltree.Encode(yamltree.Resolved(root.Content[0], true)))
+}
+
+// TestResolvedIsBounded passes MaxDepth: what is nested deeper is left out.
+func TestResolvedIsBounded(t *testing.T) {
+	t.Parallel()
+	deep := &yaml.Node{Kind: yaml.ScalarNode, Value: "x"}
+	for range 2 * yamltree.MaxDepth {
+		deep = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{deep}}
+	}
+	levels := 0
+	for n := yamltree.Resolved(deep, false); len(n.Content) > 0; n = n.Content[0] {
+		levels++
+	}
+	require.Equal(t, yamltree.MaxDepth+1, levels)
 }

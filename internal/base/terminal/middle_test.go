@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
@@ -69,4 +70,11 @@ func TestFitColumns(t *testing.T) {
 		}
 		require.Equal(t, strings.Join(names, ""), joined, width)
 	}
+}
+
+// TestRow: a column without a cell is the mistake of a developer, and not an empty column that is left out.
+func TestRow(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, table.Row{"a", ""}, terminal.Row([]string{"run", "by"}, map[string]string{"run": "a", "by": ""}))
+	require.PanicsWithValue(t, `column "by" has no cell`, func() { terminal.Row([]string{"run", "by"}, map[string]string{"run": "a"}) })
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -21,9 +22,15 @@ func NewTable(columns ...any) table.Writer {
 	return writer
 }
 
-// Row is the cells of some columns.
+// Row is the cells of some columns. It panics if a column has no cell: a table would leave it out in silence.
 func Row[C any](columns []string, cells map[string]C) table.Row {
-	return lists.Map(columns, func(name string) any { return cells[name] })
+	return lists.Map(columns, func(name string) any {
+		cell, found := cells[name]
+		if !found {
+			panic(fmt.Sprintf("column %q has no cell", name))
+		}
+		return cell
+	})
 }
 
 // Head is a row of the names of some columns.

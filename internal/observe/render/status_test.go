@@ -221,7 +221,7 @@ func TestGoldenRuns(t *testing.T) {
 	began := samples.LocalBegan
 	found := []runs.Found{
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
-		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
+		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute), Rows: &interpreter.RowTotals{Written: 12_400}},
 		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.QueuePosition{Position: 12}},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}

@@ -89,12 +89,14 @@ func readNames(text string) map[string]string {
 	return all
 }
 
-// readFunctions reads the examples of functions, a call and what it gives.
+// readFunctions reads the examples of functions, a call and its result. A function may have several; the first is shown.
 func readFunctions(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, _, _ := strings.Cut(line, "(")
-		all[name] = strings.TrimSpace(line)
+		if all[name] == "" {
+			all[name] = strings.TrimSpace(line)
+		}
 	}
 	return all
 }

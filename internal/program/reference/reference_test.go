@@ -1,6 +1,7 @@
 package reference_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,9 @@ import (
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
 	"reprise/internal/program/serve"
+	"reprise/internal/test/samples"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/playbook/check"
 	"reprise/interpreter/source"
@@ -86,23 +89,26 @@ workflow:
 
 // codesOf are the codes of what is found in a playbook in a folder.
 func codesOf(dir, text string) []string {
+	return lists.Map(diagnosticsOf(dir, text), func(d source.Diagnostic) string { return d.Code })
+}
+
+// diagnosticsOf are the diagnostics of a playbook in a folder.
+func diagnosticsOf(dir, text string) source.Diagnostics {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
 	name := filepath.Join(dir, "example.yaml")
 	files := check.NewFiles(func(name string) ([]byte, error) {
 		return os.ReadFile(filepath.Join(dir, filepath.Base(strings.TrimPrefix(name, playbook.NamedScheme))))
 	})
 	_, found := check.Validate(source.NewFile(name, []byte(text)), activities.Default(), check.Options{Limits: limits, Files: files, Now: reference.ExampleTime})
-	var codes []string
-	for _, one := range found {
-		codes = append(codes, one.Code)
-	}
-	return codes
+	return found
 }
 
-// TestCodesAreExplained: each has a reason, an example that has it, and one that has it no longer.
+// TestCodesAreExplained: each code has a reason, an example that has it, and one that has it no longer. What an author
+// reads about the wrong example is in testdata/messages.txt.
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	r, dir := reference.New(activities.Default()), folder(t)
+	var messages strings.Builder
 	for _, code := range check.Codes() {
 		entry, found := r.Of(reference.OfCode, code.Code)
 		require.True(t, found, code.Code)
@@ -111,9 +117,17 @@ func TestCodesAreExplained(t *testing.T) {
 			require.Empty(t, entry.Wrong, "%s: %s", code.Code, reason)
 			continue
 		}
-		assert.Contains(t, codesOf(dir, reference.Playbook(entry.Wrong)), code.Code, "the wrong example of %s", code.Code)
-		assert.Empty(t, codesOf(dir, reference.Playbook(entry.Right)), "the right example of %s", code.Code)
+		diagnostics := diagnosticsOf(dir, reference.Playbook(entry.Wrong))
+		assert.Contains(t, lists.Map(diagnostics, func(d source.Diagnostic) string { return d.Code }), code.Code,
+			"codes.txt needs a wrong example of %s: \"# %s\", why, \"-- wrong\" with a playbook that has it, \"-- right\" with one that does not", code.Code, code.Code)
+		assert.Empty(t, codesOf(dir, reference.Playbook(entry.Right)), "the right example of %s in codes.txt", code.Code)
+		fmt.Fprintf(&messages, "# %s\n", code.Code)
+		for _, d := range diagnostics {
+			fmt.Fprintf(&messages, "%s\n", strings.ReplaceAll(d.String(), dir+"/", ""))
+		}
+		messages.WriteString("\n")
 	}
+	samples.Golden(t, "messages", messages.String())
 }
 
 // unshown are the codes without an example, and why.
@@ -171,11 +185,16 @@ func cutLast(path string) (before, last string, found bool) {
 // checkFunction: the example of a function gives what it says.
 func checkFunction(t *testing.T, entry reference.Entry) {
 	t.Helper()
-	call, want, found := strings.Cut(entry.Example, " => ")
-	if !assert.True(t, found, entry.Name) {
-		return
+	if assert.NotEmpty(t, entry.Example, "%s has no example: write a call and its result in functions.txt", entry.Name) {
+		checkCall(t, entry.Example)
 	}
-	require.True(t, strings.HasPrefix(call, entry.Name+"("), entry.Name)
+}
+
+// checkCall evaluates a call of functions.txt and compares its result.
+func checkCall(t *testing.T, line string) {
+	t.Helper()
+	call, want, found := strings.Cut(line, " => ")
+	require.True(t, found, line)
 	program, problems := expression.Compile(call)
 	require.Empty(t, problems, call)
 	value, err := program.Eval(expression.MapScope{}, expression.NewBudget(expression.DecisionLimits, time.Date(2026, 1, 31, 6, 0, 0, 0, time.UTC)))
@@ -183,6 +202,19 @@ func checkFunction(t *testing.T, entry reference.Entry) {
 	wanted, err := expression.Decode([]byte(want))
 	require.NoError(t, err, call)
 	require.Equal(t, wanted, value, call)
+}
+
+// TestCallsOfFunctions: each call in functions.txt gives the result behind it. The first call of a function is its
+// example; the others are its edge cases.
+func TestCallsOfFunctions(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("functions.txt")
+	require.NoError(t, err)
+	calls := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, call := range calls {
+		checkCall(t, call)
+	}
+	require.Greater(t, len(calls), 70)
 }
 
 // TestTestKeysHaveExamples: each word of files of tests has an example, whose tests pass.

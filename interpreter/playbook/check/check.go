@@ -1,7 +1,7 @@
 // Package check says what is wrong with a playbook that could be decoded.
 //
 // Each file holds the rules of one subject, as functions of the checker, and
-// the list of rules in check.go names them all. The package reads the model, the
+// the tables in rules.go list all rules and the codes that they report. The package reads the model, the
 // catalogue of tools and the limits, and gives diagnostics: it changes nothing
 // of the model, and touches no YAML.
 package check
@@ -54,47 +54,6 @@ func Validate(file *source.File, tools playbook.Tools, options Options) (*playbo
 	found.Sort()
 	pb.NameUses(found)
 	return pb, found
-}
-
-// rules are asked in this order; the order shows nowhere, as problems are sorted.
-func rules() []func(*checker) {
-	return []func(*checker){
-		checkReserved,
-		checkHidden,
-		checkRouter,
-		checkRouting,
-		checkRetry,
-		checkPaging,
-		checkOnePage,
-		checkSinkRetry,
-		checkRepeatedWrites,
-		checkPolicyLists,
-		checkNotices,
-		checkLoop,
-		checkSharedOutput,
-		checkCollection,
-		checkIncremental,
-		checkStates,
-		checkStaging,
-		checkContributed,
-		checkRows,
-		checkWorkbook,
-		checkTools,
-		checkStatements,
-		checkCode,
-		checkNames,
-		checkNotYetRun,
-		checkMixedTypes,
-		checkNested,
-		checkURL,
-		checkJSONText,
-		checkSecret,
-		checkLiteralSecrets,
-		checkSchedule,
-		checkPartitions,
-		checkTriggers,
-		checkPlaybooks,
-	}
 }
 
 // check asks all rules about the playbook, and about those that are within it.

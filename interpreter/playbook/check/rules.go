@@ -7,6 +7,47 @@ import (
 	"reprise/interpreter/playbook"
 )
 
+// rules are all rules. Their order is visible nowhere, as problems are sorted.
+func rules() []func(*checker) {
+	return []func(*checker){
+		checkReserved,
+		checkHidden,
+		checkRouter,
+		checkRouting,
+		checkRetry,
+		checkPaging,
+		checkOnePage,
+		checkSinkRetry,
+		checkRepeatedWrites,
+		checkPolicyLists,
+		checkNotices,
+		checkLoop,
+		checkSharedOutput,
+		checkCollection,
+		checkIncremental,
+		checkStates,
+		checkStaging,
+		checkContributed,
+		checkRows,
+		checkWorkbook,
+		checkTools,
+		checkStatements,
+		checkCode,
+		checkNames,
+		checkNotYetRun,
+		checkMixedTypes,
+		checkNested,
+		checkURL,
+		checkJSONText,
+		checkSecret,
+		checkLiteralSecrets,
+		checkSchedule,
+		checkPartitions,
+		checkTriggers,
+		checkPlaybooks,
+	}
+}
+
 // The codes of problems that checks report, beside those of decoding.
 // Each is a heading of docs/reference/diagnostics.md.
 var (
