@@ -18,7 +18,7 @@ type bound struct{ dir, name, doc, place string }
 
 func (b bound) String() string { return b.dir + " " + b.name }
 
-// qualified is how tests of other packages name an exported bound: tool.MaxMessage.
+// qualified is how tests of other packages name an exported bound, with its package.
 func (b bound) qualified() string { return path.Base(b.dir) + "." + b.name }
 
 // near reports whether a folder is that of the bound, the one above it, one below it or that of the tests end to end.
