@@ -42,7 +42,7 @@ func (r results) success(d decided) *interpreter.CallResult {
 	} else if unread := r.unread(d); unread != "" {
 		result.Warnings = append(result.Warnings, unread)
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
-		r.lacks(result)
+		r.lacks(result, d.budget)
 	}
 	return result
 }
@@ -71,7 +71,7 @@ func (r results) truncate(result *interpreter.CallResult, d decided) {
 
 // lacks says of a success what its last page lacks by which a policy asks for more. An answer without a body has
 // neither rows nor members.
-func (r results) lacks(result *interpreter.CallResult) {
+func (r results) lacks(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.Where()
 	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
 		return
@@ -87,6 +87,8 @@ func (r results) lacks(result *interpreter.CallResult) {
 	} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: the page %s; the result may be incomplete", where, lacks))
+	} else if ended := s.Pages.OfSmallerSize(r.config.Policies, r.scope(), budget); ended != "" {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s", where, ended))
 	}
 }
 

@@ -154,3 +154,92 @@ func (f *partFinder) add(node ast.Node) {
 		f.found = append(f.found, foundPart{node: node, text: text})
 	}
 }
+
+// LengthComparison is a comparison of the length of something with a number that it has to reach, such as len(page) == 100.
+type LengthComparison struct {
+	Text   string // the operand that is a length, as it is written
+	Length int
+	Wanted int // the smallest length for which the comparison is true
+}
+
+// Lengths are the comparisons of the template in which a length has to reach a number, with their present values. Those
+// that have no values are left out.
+func (t *Template) Lengths(scope Scope, b *Budget) (all []LengthComparison) {
+	for _, s := range t.segments {
+		if s.Program == nil {
+			continue
+		}
+		parsed, problems := parse([]rune(s.Program.source), true)
+		if len(problems) > 0 {
+			continue // cannot be: it was compiled
+		}
+		finder := lengthFinder{program: s.Program, tree: parsed, scope: scope, budget: b}
+		node := parsed.node
+		ast.Walk(&node, &finder)
+		all = append(all, finder.found...)
+	}
+	return all
+}
+
+// lengthFinder visits the nodes of an expression.
+type lengthFinder struct {
+	program *Program
+	tree    tree
+	scope   Scope
+	budget  *Budget
+	found   []LengthComparison
+}
+
+// Visit implements ast.Visitor.
+func (f *lengthFinder) Visit(node *ast.Node) {
+	comparison, isBinary := (*node).(*ast.BinaryNode)
+	if !isBinary || len(f.found) == shownParts {
+		return
+	}
+	length, number, more := comparison.Left, comparison.Right, 0
+	switch comparison.Operator {
+	case "==", ">=":
+	case ">":
+		more = 1
+	case "<=":
+		length, number = number, length
+	case "<":
+		length, number, more = number, length, 1
+	default:
+		return
+	}
+	if comparison.Operator == "==" && !isLength(length) {
+		length, number = number, length
+	}
+	if !isLength(length) {
+		return
+	}
+	is, hasLength := f.value(length)
+	wanted, hasNumber := f.value(number)
+	if hasLength && hasNumber {
+		span := f.tree.spans[length]
+		text := string([]rune(f.program.source)[span.From:span.To])
+		f.found = append(f.found, LengthComparison{Text: text, Length: is, Wanted: wanted + more})
+	}
+}
+
+func isLength(node ast.Node) bool {
+	call, isCall := withoutChain(node).(*ast.CallNode)
+	if !isCall {
+		return false
+	}
+	name, isName := call.Callee.(*ast.IdentifierNode)
+	return isName && (name.Value == "len" || name.Value == "count") && len(call.Arguments) == 1
+}
+
+// value evaluates an operand alone. It is false where the operand gives no whole number.
+func (f *lengthFinder) value(node ast.Node) (whole int, ok bool) {
+	code, err := compileTree(f.program.source, new(lowering).value(node))
+	if err != nil {
+		return 0, false
+	}
+	alone := Program{source: f.program.source, code: code, tree: node, refs: f.program.refs, roots: f.program.roots, builds: true}
+	value, err := alone.Eval(f.scope, f.budget)
+	whole, ok = value.(int)
+	return whole, err == nil && ok
+}

@@ -76,3 +76,30 @@ func TestPartsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLengths: a length that has to reach a number is found in every form in which people write it.
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	scope := expression.MapScope{"response": map[string]any{"rows": []any{1, 2, 3}, "total": 9}, "size": 10, "text": "ten"}
+	for condition, want := range map[string][]expression.LengthComparison{
+		"len(response.rows) == 10":                   {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"10 == len(response.rows)":                   {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"len(response.rows) >= size":                 {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"size <= len(response.rows)":                 {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"len(response.rows) > size - 1":              {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"9 < len(response.rows)":                     {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"response.rows | length == 10":               {{Text: "response.rows | length", Length: 3, Wanted: 10}},
+		"status == 200 and len(response.rows) >= 10": {{Text: "len(response.rows)", Length: 3, Wanted: 10}},
+		"len(response.rows) != 0":                    nil,
+		"len(response.rows) < 10":                    nil,
+		"len(response.rows) > 0":                     {{Text: "len(response.rows)", Length: 3, Wanted: 1}},
+		"response.total > 10":                        nil,
+		"len(response.none) == 10":                   {{Text: "len(response.none)", Wanted: 10}},
+		"len(response.rows) == text":                 nil,
+		"len(response.rows) * 2 == 10":               nil,
+	} {
+		template, problems := expression.ParseCondition(condition)
+		require.Empty(t, problems, condition)
+		require.Equal(t, want, template.Lengths(scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), condition)
+	}
+}

@@ -180,3 +180,29 @@ func TestRowsThatAreMissing(t *testing.T) {
 	require.EqualValues(t, "failed", result.Status)
 	require.Contains(t, result.Error.Message, `rows: page.data.orders has no "nodes" (it has "edges"); use a path that every page has`)
 }
+
+// TestOnlyPageOfAnAPIThatGivesFewerRows: an API that gives at most 100 rows per page ends paging by size at the first page, which a warning says.
+func TestOnlyPageOfAnAPIThatGivesFewerRows(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, "[%s]", strings.TrimSuffix(strings.Repeat(`{"id": 1},`, most), ","))
+	}))
+	t.Cleanup(server.Close)
+	const source = `
+  - step: orders
+    tool: http
+    url: "{{ api }}"
+    params: {page: 1, limit: 1000}
+    retry:
+      - when: "{{ len(response) == 1000 }}"
+        then: {next_call: {params: {page: "{{ _retry.page + 1 }}"}}, collect: {}}
+output: "{{ len(orders) }}"
+`
+	result, err := newWorking(t).run(book(source), map[string]any{"api": server.URL})
+	require.NoError(t, err)
+	require.Equal(t, most, result.Result.Data)
+	require.Len(t, result.Warnings, 1)
+	require.Contains(t, result.Warnings[0], "if the API gives at most 100 rows per page, rows are missing")
+}

@@ -38,7 +38,7 @@ var recipes = map[string]recipe{
 	}},
 	"recipe_offset": {requests: []string{
 		"/api/v1/users?limit=10&offset=0", "/api/v1/users?limit=10&offset=10",
-		"/api/v1/users?limit=10&offset=20", "/api/v1/users?limit=10&offset=30",
+		"/api/v1/users?limit=10&offset=20", "/api/v1/users?limit=10&offset=30", "/api/v1/users?limit=10&offset=35",
 	}},
 	"recipe_cursor": {requests: []string{
 		"/api/v1/events?limit=10", "/api/v1/events?cursor=YWZ0ZXI6MTA%3D&limit=10",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -218,6 +219,33 @@ func TestUncompared(t *testing.T) {
 	}
 	of := policies(t, "      - {when: \"{{ response.page < response.pages }}\", then: {max_attempts: 3}}\n")
 	require.Empty(t, new(page.Pages).Uncompared(of, first), "a poll")
+}
+
+// TestOfSmallerSize: an only page of as many rows as APIs give at most, where a policy waits for more, may be the first of many.
+func TestOfSmallerSize(t *testing.T) {
+	t.Parallel()
+	for condition, warns := range map[string]map[int]bool{
+		"len(response.rows) == 1000":               {0: false, 7: false, 99: false, 100: true, 101: false, 500: true, 1000: false, 2000: false},
+		"len(response.rows) >= size":               {100: true, 37: false, 1000: false},
+		"len(response.rows) > 0":                   {0: false, 100: false},
+		"response.more":                            {100: false},
+		"response.rows | length == size":           {50: true},
+		"len(response.rows) == 500 and not failed": {50: true},
+	} {
+		for rows, warned := range warns {
+			of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
+			body := map[string]any{"rows": make([]any, rows), "more": false}
+			scope := expression.MapScope{"response": body, "size": 1000, "failed": false}
+			pages := page.Pages{}
+			got := pages.OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
+			require.Equal(t, warned, got != "", "%s of %d: %s", condition, rows, got)
+			pages.Paged(of[0], body)
+			require.Empty(t, pages.OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
+		}
+	}
+	of := policies(t, "      - {when: \"{{ len(response.rows) == 1000 }}\", then: {max_attempts: 3}}\n")
+	scope := expression.MapScope{"response": map[string]any{"rows": make([]any, 100)}}
+	require.Empty(t, new(page.Pages).OfSmallerSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "a poll")
 }
 
 // TestTravel: what one host collects is the same wherever parts of it are left behind.
