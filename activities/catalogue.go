@@ -20,6 +20,7 @@ import (
 	"reprise/activities/postgres"
 	"reprise/activities/python"
 	"reprise/activities/sqlite"
+	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/activities/transfer"
 	"reprise/activities/webhook"
@@ -80,7 +81,8 @@ func builtIn(res Resources) []tool.Tool {
 		python.New(lent, code),
 		local,
 		transfer.New(lent, transfer.Options{
-			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local}, Reshape: attempt.Reshape,
+			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local},
+			Queries: map[string]sqltool.RowReader{"postgres": database, "sqlite": local}, Reshape: attempt.Reshape,
 		}),
 		webhook.New(lent, callbacks),
 	}

@@ -175,7 +175,7 @@ func (d DeferredExpression) read(in ToolInput, statements map[statement.Dialect]
 		return deferredText{node: node, isURL: d.In == InFields && isURL(d.Path)}, nil
 	}
 	if statements[d.Dialect] == nil {
-		statements[d.Dialect], _ = statement.Parse(expression.Text(in.Fields[playbook.FieldStatement].Data), d.Dialect)
+		statements[d.Dialect], _ = statement.Parse(in.statement(), d.Dialect)
 	}
 	parsed := statements[d.Dialect]
 	i, err := strconv.Atoi(d.Path[0])
@@ -183,6 +183,14 @@ func (d DeferredExpression) read(in ToolInput, statements map[statement.Dialect]
 		return deferredText{}, errNotDeferred
 	}
 	return deferredText{sql: parsed, param: i}, nil
+}
+
+// statement is the SQL whose parameters the attempt has: its own, or that of the source whose rows it moves.
+func (in ToolInput) statement() string {
+	if from, err := in.Nested(playbook.FieldFrom); err == nil && playbook.TraitsOf(in.Tool).Moves {
+		in = from
+	}
+	return expression.Text(in.Fields[playbook.FieldStatement].Data)
 }
 
 // isURL reports whether a path of the fields is the URL of a request.

@@ -125,7 +125,8 @@ func (in ToolInput) Rows() []any {
 	return incremental.Contributed(v)
 }
 
-// Nested is the call that a field of the attempt is, such as from of tool transfer. The error is that of a field which is none.
+// Nested is the call that a field of the attempt is, such as from of tool transfer. The parameters of the attempt are those of
+// from, the only one with a statement. The error is that of a field which is none.
 func (in ToolInput) Nested(field string) (ToolInput, error) {
 	fields, isMap := in.Fields[field].Data.(map[string]any)
 	name, isText := fields[playbook.FieldTool].(string)
@@ -134,7 +135,10 @@ func (in ToolInput) Nested(field string) (ToolInput, error) {
 	}
 	nested := in
 	nested.Tool, nested.Fields, nested.Auth = name, make(map[string]expression.Value, len(fields)), ""
-	nested.Params, nested.Args, nested.Result, nested.Shape, nested.IdempotencyKey, nested.Sends = nil, nil, nil, nil, "", ""
+	nested.Args, nested.Result, nested.Shape, nested.IdempotencyKey, nested.Sends = nil, nil, nil, "", ""
+	if field != playbook.FieldFrom {
+		nested.Params = nil
+	}
 	for key, value := range fields {
 		switch key {
 		case playbook.FieldTool:

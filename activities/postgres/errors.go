@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -29,7 +30,12 @@ func (q *query) locate(err error) error {
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return err
 	}
-	offset, inParam := q.numbered.SourceOffset(int(pg.Position) - 1)
+	before, _ := q.around()
+	at := int(pg.Position) - 1 - utf8.RuneCountInString(before)
+	if at < 0 || at >= utf8.RuneCountInString(q.numbered.Text) {
+		return err
+	}
+	offset, inParam := q.numbered.SourceOffset(at)
 	line, column := sqltool.LineColumn(q.sql.Source, offset)
 	place := fmt.Sprintf(", at line %d, column %d of the statement", line, column)
 	if inParam {

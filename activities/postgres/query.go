@@ -32,6 +32,8 @@ type query struct {
 	numbered statement.NumberedStatement
 	prepared *pgconn.StatementDescription
 	oids     []uint32 // of its parameters, as they were prepared
+
+	rows *rowQuery // nil where the result is collected
 }
 
 // runAlone runs the statement as a transaction of its own, and reads no message
@@ -61,11 +63,12 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-	columns := lists.Map(q.prepared.Fields, func(field pgconn.FieldDescription) string { return field.Name })
+	columns := lists.Map(q.rows.fields(q.prepared), func(field pgconn.FieldDescription) string { return field.Name })
 	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	q.rows.begin(rows)
 	read := q.read
 	if tool.IsReadOnly(ctx) {
 		read = q.readOnly
@@ -106,9 +109,9 @@ func (q *query) prepare(ctx context.Context) error {
 // describe prepares the unnamed statement. A parameter whose type the server
 // cannot know becomes text, as an untyped literal would.
 func (q *query) describe(ctx context.Context) error {
-	oids := make([]uint32, len(q.numbered.Order))
+	oids := make([]uint32, len(q.numbered.Order)+len(q.rows.keys()))
 	for {
-		prepared, err := q.conn.Prepare(ctx, "", q.numbered.Text, oids)
+		prepared, err := q.conn.Prepare(ctx, "", q.text(), oids)
 		if err == nil {
 			q.prepared, q.oids = prepared, oids
 			return nil
@@ -123,7 +126,7 @@ func (q *query) describe(ctx context.Context) error {
 
 // checkCount catches statements that Prepare accepts and Bind would not.
 func (q *query) checkCount() error {
-	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
+	if len(q.prepared.ParamOIDs) == len(q.oids) {
 		return nil
 	}
 	return tool.Errorf("the server expects %d parameters for this statement, which has %d templates: "+
@@ -195,6 +198,7 @@ func (q *query) encode(ctx context.Context) ([][]byte, error) {
 		}
 		values[i] = text
 	}
+	values = append(values, q.rows.keys()...)
 	if !looked {
 		return values, nil
 	}
@@ -236,7 +240,7 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 		}
 	}()
 	// The transaction's begin has dropped the unnamed statement. Its types are known, so no error aborts the transaction.
-	if _, err := q.conn.Prepare(ctx, "", q.numbered.Text, q.oids); err != nil {
+	if _, err := q.conn.Prepare(ctx, "", q.text(), q.oids); err != nil {
 		return pgconn.CommandTag{}, q.locate(err)
 	}
 	return q.read(ctx, values, rows)
@@ -256,13 +260,19 @@ func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowColl
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))
 		size := 0
-		var lossy error
-		for i, text := range reader.Values() {
+		lossy := q.rows.admit(reader.Values())
+		for i, text := range reader.Values()[:len(row)] {
 			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
 			lossy = cmp.Or(lossy, place(err, len(rows.List)+1, rows.Columns[i]))
 			row[i], size = value, size+len(text)
 		}
-		if err := cmp.Or(lossy, rows.Add(ctx, row, size)); err != nil {
+		if errors.Is(lossy, errSkipped) {
+			continue
+		}
+		if lossy == nil {
+			lossy = rows.Add(ctx, row, size)
+		}
+		if err := lossy; err != nil {
 			// Reading on would only throw rows away; without the connection the
 			// server stops too.
 			_ = q.conn.Close(ctx)

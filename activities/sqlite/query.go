@@ -34,12 +34,17 @@ func (f *database) query(ctx context.Context, query *sqltool.BoundStatement, lim
 		}
 		conn.statement = true
 		result, err = runQuery(ctx, conn, query, limit)
-		if err != nil && conn.refused != "" {
-			return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
-		}
-		return tooBig(query, err, limit)
+		return refusedQuery(conn, query, err, limit)
 	})
 	return result, err
+}
+
+// refusedQuery is the error of a statement that could not be run, which may be that its guard has refused it.
+func refusedQuery(conn *guardedConn, query *sqltool.BoundStatement, err error, limit int64) error {
+	if err != nil && conn.refused != "" {
+		return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
+	}
+	return tooBig(query, err, limit)
 }
 
 func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
@@ -94,14 +99,7 @@ func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return parameter(query.Values[index]) })
-	columns, err := conn.columns(numbered.Text)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := conn.bound(largestValue(query, limit, columns)); err != nil {
-		return nil, 0, err
-	}
-	result, err := conn.QueryContext(ctx, numbered.Text, args...)
+	result, err := boundQuery(ctx, conn, query, numbered.Text, args, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,7 +114,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 		return nil, 0, err
 	}
 	for result.Next() {
-		row, size, err := scanRow(result, types)
+		row, _, size, err := scanRow(result, types, len(types))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -127,16 +125,29 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 	return rows, len(names), result.Err()
 }
 
-func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
-	row := make([]any, len(types))
+// boundQuery runs the SQL of a statement, of which no value may be larger than its limit allows.
+func boundQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, text string, args []any, limit int64) (*sql.Rows, error) {
+	columns, err := conn.columns(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.bound(largestValue(query, limit, columns)); err != nil {
+		return nil, err
+	}
+	return conn.QueryContext(ctx, text, args...)
+}
+
+// scanRow reads a row of so many columns; more are those behind them, as the driver gives them.
+func scanRow(result *sql.Rows, types []*sql.ColumnType, columns int) (row, more []any, size int, err error) {
+	all := make([]any, len(types))
 	targets := make([]any, len(types))
-	for i := range row {
-		targets[i] = &row[i]
+	for i := range all {
+		targets[i] = &all[i]
 	}
 	if err := result.Scan(targets...); err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
-	size := 0
+	row = all[:columns]
 	for i, value := range row {
 		row[i] = resultValue(value, types[i].DatabaseTypeName())
 		if text, ok := row[i].(string); ok {
@@ -145,7 +156,7 @@ func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
 			size += 8
 		}
 	}
-	return row, size, nil
+	return row, all[columns:], size, nil
 }
 
 // changes counts the rows of a statement that gave none. changes() keeps the

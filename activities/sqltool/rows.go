@@ -87,10 +87,12 @@ type RowCollector struct {
 	step    string
 	Columns []string
 	List    []any
-	around  int // what a row takes as JSON beside its values: names, and marks
-	left    int64
-	limit   int64
-	memory  memory.RowCounter
+	// Each is given each row with its bytes instead, nil where they are collected. A row may have as many bytes as otherwise all.
+	Each   func(row map[string]any, bytes int) error
+	around int // what a row takes as JSON beside its values: names, and marks
+	left   int64
+	limit  int64
+	memory memory.RowCounter
 }
 
 // NewRows collects rows of at most limit bytes.
@@ -111,6 +113,12 @@ func NewRows(step string, columns []string, limit int64) (*RowCollector, error) 
 // Add adds a row that took size bytes on its way.
 func (r *RowCollector) Add(ctx context.Context, values []any, size int) error {
 	size += r.around
+	if r.Each != nil {
+		if int64(size) > r.limit {
+			return tool.TooLargef("step %q: a row of the statement is larger than %d bytes; select fewer or shorter columns", r.step, r.limit)
+		}
+		return r.Each(r.named(values), size)
+	}
 	r.left -= int64(size)
 	if r.left < 0 {
 		return tool.TooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
@@ -119,12 +127,17 @@ func (r *RowCollector) Add(ctx context.Context, values []any, size int) error {
 	if err := r.memory.Add(ctx, len(values), size); err != nil {
 		return err
 	}
+	r.List = append(r.List, r.named(values))
+	return nil
+}
+
+// named is a row by the names of its columns.
+func (r *RowCollector) named(values []any) map[string]any {
 	row := make(map[string]any, len(values))
 	for i, value := range values {
 		row[r.Columns[i]] = value
 	}
-	r.List = append(r.List, row)
-	return nil
+	return row
 }
 
 // RowsAffected is the result of a statement that returns no rows.

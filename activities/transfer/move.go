@@ -35,6 +35,8 @@ type move struct {
 	staged     bool // rows are published together at the end
 
 	source *format.RowSource
+	query  sqltool.RowReader // nil where the source is no database
+	order  string            // the column by which rows of a query are read page by page, "" for none
 	at     place
 	notes  []string // what the expressions over rows have to say
 }
@@ -51,6 +53,8 @@ type place struct {
 	// Rows are the rows of the source that have been written, or left out, and Line that in which the last of them begins.
 	Rows int64 `json:"rows"`
 	Line int   `json:"line,omitempty"`
+	// Key is that of the last of them, in the order of a query.
+	Key []byte `json:"key,omitempty"`
 	// Batches are the batches of the round.
 	Batches int `json:"batches"`
 	// Given are the rows of the batch. Written and LeftOut are figures of the batches before it, as its own are not known when the
@@ -84,17 +88,8 @@ func (m *move) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err := memory.AcquireBatches(ctx, 2*bytesOfBatch); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if err := m.open(ctx); err != nil {
+	if err := m.read(ctx, begun); err != nil {
 		return interpreter.ToolResult{}, err
-	}
-	defer func() { _ = m.source.Content.Close() }()
-	if err := m.identify(ctx, begun); err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	if !m.at.Read {
-		if err := m.batches(ctx); err != nil {
-			return interpreter.ToolResult{}, err
-		}
 	}
 	if m.staged {
 		if err := m.publish(ctx); err != nil {
@@ -102,6 +97,24 @@ func (m *move) run(ctx context.Context) (interpreter.ToolResult, error) {
 		}
 	}
 	return m.result(), nil
+}
+
+// read writes what the source has behind the place.
+func (m *move) read(ctx context.Context, begun bool) error {
+	if m.order != "" {
+		if err := m.identifyAs(m.queryIdentity(), 0, begun); err != nil || m.at.Read {
+			return err
+		}
+		return m.pages(ctx)
+	}
+	if err := m.open(ctx); err != nil {
+		return err
+	}
+	defer func() { _ = m.source.Content.Close() }()
+	if err := m.identify(ctx, begun); err != nil || m.at.Read {
+		return err
+	}
+	return m.batches(ctx)
 }
 
 // recall asks the table how far attempts before have come; begun is false where none has written anything.
@@ -129,8 +142,8 @@ func (m *move) given() *interpreter.Rows {
 	return of.Of()
 }
 
-// open opens the source. The body of an answer is landed in a file without a name, so that nothing of it is left, whatever ends
-// the worker.
+// open opens the source. The body of an answer, and the rows of a query, are landed in a file without a name, so that nothing of
+// them is left, whatever ends the worker.
 func (m *move) open(ctx context.Context) (err error) {
 	if m.from.Tool == "file" {
 		m.source, err = m.tool.options.Open(ctx, m.from)
@@ -138,16 +151,20 @@ func (m *move) open(ctx context.Context) (err error) {
 	}
 	folder := filepath.Join(m.tool.res.Directory, private.Folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return tool.ConfigErrorf("step %q: the body cannot be kept in the worker's directory: %w", m.in.Step, err)
+		return tool.ConfigErrorf("step %q: what is read cannot be kept in the worker's directory: %w", m.in.Step, err)
 	}
 	into, err := os.CreateTemp(folder, "transfer-*")
 	if err == nil {
 		err = os.Remove(into.Name())
 	}
 	if err != nil {
-		return tool.ConfigErrorf("step %q: the body cannot be kept in the worker's directory: %w", m.in.Step, err)
+		return tool.ConfigErrorf("step %q: what is read cannot be kept in the worker's directory: %w", m.in.Step, err)
 	}
-	if m.source, err = m.tool.options.Land(ctx, m.from, into); err != nil {
+	land := m.tool.options.Land
+	if m.query != nil {
+		land = m.landQuery
+	}
+	if m.source, err = land(ctx, m.from, into); err != nil {
 		_ = into.Close()
 	}
 	return err
@@ -159,21 +176,36 @@ func (m *move) identify(ctx context.Context, begun bool) error {
 	if _, err := io.Copy(hash, &contextReader{ctx: ctx, in: io.NewSectionReader(m.source.Content, 0, m.source.Size)}); err != nil {
 		return err
 	}
-	found := hex.EncodeToString(hash.Sum(nil))
+	if err := m.identifyAs(hex.EncodeToString(hash.Sum(nil)), m.source.Size, begun); err != nil {
+		return err
+	}
+	return m.unchanged()
+}
+
+// identifyAs compares the identity of the source with that of the one that was read before. Size is that of the source, in bytes.
+func (m *move) identifyAs(found string, size int64, begun bool) error {
 	switch {
 	case begun && found == m.at.Source:
-		return m.unchanged()
+		return nil
 	case begun && !m.repeatable:
 		return &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeSourceChanged,
 			Message: fmt.Sprintf("%s has changed since %d of its rows were written, so it cannot be continued; "+
-				"modes upsert and replace start again with what it is now", m.source.What, m.at.Rows),
+				"modes upsert and replace start again with what it is now", m.what(), m.at.Rows),
 		}
 	case begun:
 		m.at = place{Entry: m.at.Entry, Round: m.at.Round + 1}
 	}
-	m.at.Source, m.at.Bytes = found, m.source.Size
-	return m.unchanged()
+	m.at.Source, m.at.Bytes = found, size
+	return nil
+}
+
+// what names the source in messages.
+func (m *move) what() string {
+	if m.source == nil {
+		return whatQuery
+	}
+	return m.source.What
 }
 
 // contextReader ends with its context.
@@ -191,7 +223,7 @@ func (s *contextReader) Read(p []byte) (int, error) {
 
 // unchanged is an error where the source has changed since it was opened.
 func (m *move) unchanged() error {
-	if m.source.Changed == nil || !m.source.Changed() {
+	if m.source == nil || m.source.Changed == nil || !m.source.Changed() {
 		return nil
 	}
 	return &tool.Error{
@@ -227,8 +259,10 @@ func (m *move) batches(ctx context.Context) error {
 // batch are rows that are written together.
 type batch struct {
 	rows  []any
-	lines []int // in which they begin
-	size  int64 // about what they take in memory
+	lines []int  // in which they begin
+	size  int64  // about what they take in memory
+	bytes int64  // that they took on their way, of a source whose bytes are not known before
+	key   []byte // of the last row, in the order of a query
 	last  bool
 }
 
@@ -242,9 +276,9 @@ func (m *move) write(ctx context.Context, b batch) error {
 		return err
 	}
 	next := m.at
-	next.Entry, next.Batches, next.Rows = m.at.Entry+1, m.at.Batches+1, m.at.Rows+int64(len(b.rows))
+	next.Entry, next.Batches, next.Rows, next.Bytes = m.at.Entry+1, m.at.Batches+1, m.at.Rows+int64(len(b.rows)), m.at.Bytes+b.bytes
 	if len(b.lines) > 0 {
-		next.Line = b.lines[len(b.lines)-1]
+		next.Line, next.Key = b.lines[len(b.lines)-1], b.key
 	}
 	if next.Given = len(b.rows); next.Given == 0 {
 		next.Batches--
@@ -357,11 +391,13 @@ func (m *move) placed(err error, b batch) error {
 	switch one = one && refused.Row <= len(b.lines); {
 	case one && b.lines[refused.Row-1] > 0:
 		where = fmt.Sprintf("row %d (line %d)", m.at.Rows+int64(refused.Row), b.lines[refused.Row-1])
+	case one:
+		where = fmt.Sprintf("row %d", m.at.Rows+int64(refused.Row))
 	case b.lines[0] > 0:
 		where += fmt.Sprintf(" (lines %d to %d)", b.lines[0], b.lines[len(b.lines)-1])
 	}
 	told := *failure
-	told.Message = fmt.Sprintf("%s of %s: %s", where, m.source.What, failure.Error())
+	told.Message = fmt.Sprintf("%s of %s: %s", where, m.what(), failure.Error())
 	return &told
 }
 

@@ -27,8 +27,9 @@ type Options struct {
 	Land func(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error)
 	// Open opens a file: file.
 	Open func(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error)
-	// Databases are the tools that write to tables, by their names.
+	// Databases are the tools that write to tables, and Queries those that read the rows of a statement, by their names.
 	Databases map[string]tool.Ledger
+	Queries   map[string]sqltool.RowReader
 	// Reshape brings the rows of a batch into shape.
 	Reshape func(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error)
 }
@@ -63,9 +64,9 @@ func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "transfer",
 		Summary: "Moves rows of any number to a table, a batch at a time.",
-		Doc: `from names the source: tool http or file, with the fields of that tool. Its rows are
-the lines of CSV and JSON Lines, or the elements of the list that JSON is. to names the
-table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
+		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
+tool. Its rows are those of a statement, the lines of CSV and JSON Lines, or the elements
+of the list that JSON is. to names the table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
 args of a sink, which are evaluated for each row. Memory is needed for a batch, not for
 the source; one row may be as large as a response may be. A larger one is an error of
 kind payload_too_large, which also ends what unpacks to more and more.
@@ -82,6 +83,15 @@ never larger than its disk. If the connection breaks, the rest is requested with
 and If-Range, if the response has a strong ETag or a Last-Modified. A worker that is
 lost has its successor fetch the body again.
 
+The rows of a statement are read in the order of order_by, a column of the result whose
+values are unique and never null. Each batch is a statement of its own, for the rows
+behind the last key, and a successor continues there. Two rows with the same key are a
+final error of type not_unique, a null one of type null_key. Rows that are added behind
+the place are read, rows before it are not. Without order_by, an attempt reads all rows
+again, into a file without a name; that needs mode upsert or replace. The statement can
+only read: it begins with select, values or with, and its templates become bind
+parameters. The ledger has the last key of each batch.
+
 A source is known by a hash of its bytes. If it is another one when a transfer
 continues, the transfer starts again with modes upsert and replace; with other modes it
 fails with a final error of type source_changed. A file that changes while it is read is
@@ -91,7 +101,12 @@ The result is {rows, bytes, batches, rejected}: the rows and bytes of the source
 batches that were written, and the rows that the database rejected, if to has rejected.
 An attempt may take 6 hours, if timeout does not say otherwise.`,
 		Fields: []playbook.Field{
-			{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file"}, Required: true, Doc: "The source: a map with tool and its fields."},
+			{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
+				{
+					Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column of the statement's rows by which they are read; its values are unique and never null.",
+					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
+				},
+			}},
 			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite"}, Required: true, Doc: "The table: a map with tool and the fields of its table mode, as in a sink."},
 			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "How many rows are written in one transaction, at most."},
 		},
@@ -133,10 +148,18 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 	if m.table = t.options.Databases[to.Tool]; m.table == nil {
 		return nil, tool.ConfigErrorf("step %q: tool of to is %q; it must be postgres or sqlite", in.Step, to.Tool)
 	}
-	if from.Tool != "http" && from.Tool != "file" {
-		return nil, tool.ConfigErrorf("step %q: tool of from is %q; it must be http or file", in.Step, from.Tool)
+	if m.query = t.options.Queries[from.Tool]; m.query == nil && from.Tool != "http" && from.Tool != "file" {
+		return nil, tool.ConfigErrorf("step %q: tool of from is %q; it must be http, file, postgres or sqlite", in.Step, from.Tool)
 	}
-	if m.options, err = format.Of(from); err != nil {
+	if err := m.readMode(); err != nil {
+		return nil, err
+	}
+	if m.query != nil {
+		err = m.readQuery()
+	} else {
+		m.options, err = format.Of(from)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if batch := in.Fields[fieldBatch].Data; batch != nil {
@@ -146,7 +169,7 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 		}
 		m.rows = rows
 	}
-	return m, m.readMode()
+	return m, nil
 }
 
 // readMode reads how rows meet those of the table.
@@ -162,8 +185,7 @@ func (m *move) readMode() error {
 		return err
 	}
 	deletes, err := tool.BoolField(m.to, playbook.FieldDeleteMissing, false)
-	replaces := strings.EqualFold(strings.TrimSpace(mode), playbook.ModeReplace)
-	m.repeatable = replaces || strings.EqualFold(strings.TrimSpace(mode), sqltool.ModeUpsert)
-	m.staged = replaces || deletes
+	m.repeatable = playbook.IsRepeatable(mode)
+	m.staged = deletes || strings.EqualFold(strings.TrimSpace(mode), playbook.ModeReplace)
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"reprise/activities/http"
 	"reprise/activities/postgres"
 	"reprise/activities/sqlite"
+	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/activities/transfer"
@@ -130,13 +131,18 @@ func (m *mortal) Write(ctx context.Context, in interpreter.ToolInput) (interpret
 
 // attempt makes one attempt of a transfer, whose worker dies as database says.
 func (w *world) attempt(key string, database *mortal, name string, fields map[string]any) (interpreter.ToolResult, error) {
+	return w.attemptWith(key, database, name, fields, nil)
+}
+
+// attemptWith is attempt with the parameters of the source's statement.
+func (w *world) attemptWith(key string, database *mortal, name string, fields map[string]any, params []expression.Value) (interpreter.ToolResult, error) {
 	moves := transfer.New(w.res, transfer.Options{
-		Land: w.web.Land, Open: w.files.Open, Databases: map[string]tool.Ledger{name: database}, Reshape: attempt.Reshape,
+		Land: w.web.Land, Open: w.files.Open, Databases: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.Reshape,
 	})
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	return moves.Run(ctx, interpreter.ToolInput{
-		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: key, Fields: tooltest.Fields(fields),
+		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: key, Fields: tooltest.Fields(fields), Params: params,
 	})
 }
 
@@ -144,6 +150,15 @@ func (w *world) attempt(key string, database *mortal, name string, fields map[st
 func (w *world) move(key, name string, fields map[string]any) (interpreter.ToolResult, error) {
 	w.Helper()
 	return w.attempt(key, &mortal{Ledger: w.sql[name]}, name, fields)
+}
+
+// queries are the databases that rows are read from.
+func (w *world) queries() map[string]sqltool.RowReader {
+	all := map[string]sqltool.RowReader{}
+	for name, database := range w.sql {
+		all[name] = database.(sqltool.RowReader)
+	}
+	return all
 }
 
 // fails is the error of an attempt.

@@ -141,6 +141,8 @@ func readToolEntry(d *decoder, field restField) *Entry {
 	switch {
 	case field.name == CodeFieldName || field.name == StatementField:
 		entry.Value = d.rawText(value)
+	case field.name == FieldFrom && value.Kind == yaml.MappingNode && !d.broken[value]:
+		entry.Value = d.nestedCall(value)
 	case slices.Contains(RequestFields, field.name):
 		value = readOlderNotice(d, value)
 		fallthrough

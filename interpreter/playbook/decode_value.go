@@ -19,7 +19,7 @@ func (d *decoder) value(n *yaml.Node) *Node {
 	case n.Kind == yaml.SequenceNode:
 		d.list(node, n)
 	case n.Kind == yaml.MappingNode:
-		d.entries(node, n)
+		d.entries(node, n, func(_ string, value *yaml.Node) *Node { return d.value(value) })
 	default:
 		d.scalarNode(node, n)
 	}
@@ -40,12 +40,24 @@ func (d *decoder) list(node *Node, n *yaml.Node) {
 	}
 }
 
-func (d *decoder) entries(node *Node, n *yaml.Node) {
+// nestedCall reads a call that is a field of another one. The templates of its statement become bind parameters, as in a call of its own.
+func (d *decoder) nestedCall(n *yaml.Node) *Node {
+	node := &Node{Pos: position(n), file: d.File}
+	d.entries(node, n, func(key string, value *yaml.Node) *Node {
+		if key == StatementField {
+			return d.rawText(value)
+		}
+		return d.value(value)
+	})
+	return node
+}
+
+func (d *decoder) entries(node *Node, n *yaml.Node, read func(key string, value *yaml.Node) *Node) {
 	node.Kind, node.constant = MapNode, true
 	node.Entries = make([]*Entry, 0, len(n.Content)/2)
 	values := make(map[string]any, len(n.Content)/2)
 	for key, value := range yamltree.Pairs(n) {
-		entry := &Entry{Key: key.Value, KeyPos: position(key), Value: d.value(value)}
+		entry := &Entry{Key: key.Value, KeyPos: position(key), Value: read(key.Value, value)}
 		node.Entries = append(node.Entries, entry)
 		node.constant = node.constant && entry.Value.constant
 		values[entry.Key] = entry.Value.Value

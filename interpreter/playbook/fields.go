@@ -260,8 +260,12 @@ const (
 	FieldMessage   = "message"
 	FieldFrom      = "from"
 	FieldTo        = "to"
+	FieldOrderBy   = "order_by"
 	FieldTool      = "tool"
 )
+
+// SelectVerbs are the first words of statements whose rows can be read in an order of the reader's.
+var SelectVerbs = []string{"select", "values", "with"}
 
 // IsRequestField reports whether a field is a request of its own.
 func IsRequestField(field string) bool { return slices.Contains(RequestFields, field) }

@@ -101,7 +101,7 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 }
 
 // keepsRows reports whether a sink with the mode leaves rows as they are that its table has.
-func keepsRows(mode string) bool { return mode != "upsert" && mode != ModeReplace }
+func keepsRows(mode string) bool { return !IsRepeatable(mode) }
 
 // intoTable is the first sink into a table with such a mode, nil for none.
 func (pb *Playbook) intoTable(sinks []*Sink, is func(mode string) bool) *Sink {

@@ -135,12 +135,14 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 				}
 			}
 		}
-		if n.Statement() == nil {
-			return
-		}
-		for _, ref := range n.statement.Refs() {
-			if !yield(n, ref) {
-				return
+		for scalar := range n.All() {
+			if scalar.Statement() == nil {
+				continue
+			}
+			for _, ref := range scalar.statement.Refs() {
+				if !yield(scalar, ref) {
+					return
+				}
 			}
 		}
 	}

@@ -16,15 +16,22 @@ import (
 // by Check. The dialect follows the literal name of the tool.
 func attachStatements(pb *Playbook) {
 	for _, call := range pb.Actions() {
-		node := call.Action.Field(StatementField)
-		if node == nil || node.Raw == "" {
-			continue
+		attachStatement(call.Action)
+		if from := call.Action.Field(FieldFrom).Call(); from != nil {
+			attachStatement(from)
 		}
-		name, _ := call.Action.ToolName()
-		dialect := statement.Dialect(cmp.Or(TraitsOf(name).Dialect, string(statement.Postgres)))
-		if parsed, problems := statement.Parse(node.Raw, dialect); !HasErrors(problems) {
-			node.statement = parsed
-		}
+	}
+}
+
+func attachStatement(action *Action) {
+	node := action.Field(StatementField)
+	if node == nil || node.Raw == "" {
+		return
+	}
+	name, _ := action.ToolName()
+	dialect := statement.Dialect(cmp.Or(TraitsOf(name).Dialect, string(statement.Postgres)))
+	if parsed, problems := statement.Parse(node.Raw, dialect); !HasErrors(problems) {
+		node.statement = parsed
 	}
 }
 

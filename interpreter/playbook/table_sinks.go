@@ -3,6 +3,7 @@ package playbook
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,12 @@ const (
 	FieldDeleteMissing = "delete_missing"
 	ModeReplace        = "replace"
 )
+
+// IsRepeatable reports whether rows that are written again in a mode take the place of those that are there.
+func IsRepeatable(mode string) bool {
+	mode = strings.TrimSpace(mode)
+	return strings.EqualFold(mode, "upsert") || strings.EqualFold(mode, ModeReplace)
+}
 
 // Stages reports whether what a sink writes is published together at the end of the call or loop:
 // in mode replace, and with delete_missing.

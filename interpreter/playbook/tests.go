@@ -161,15 +161,28 @@ type TestList struct {
 	Places []source.Position
 }
 
+// connecting are the calls that may have a connection: of one that moves rows, those of its source and its destination.
+func (pb *Playbook) connecting() (all []*Action) {
+	for _, call := range pb.Actions() {
+		action := pb.Resolve(call.Action)
+		if !action.Traits().Moves {
+			all = append(all, call.Action)
+			continue
+		}
+		for _, field := range []string{FieldFrom, FieldTo} {
+			if nested := action.Field(field).Call(); nested != nil {
+				all = append(all, nested)
+			}
+		}
+	}
+	return all
+}
+
 // ConnectionsOf are the connections that steps and sinks of a tool name, nil where a
 // template names one.
 func (pb *Playbook) ConnectionsOf(tool string) []string {
 	names := []string{}
-	for _, call := range pb.Actions() {
-		action := call.Action
-		if to := pb.Resolve(action).Field(FieldTo).Call(); to != nil && pb.Resolve(action).Traits().Moves {
-			action = to
-		}
+	for _, action := range pb.connecting() {
 		name, _ := pb.Resolve(action).ToolName()
 		auth := action.Auth
 		switch {

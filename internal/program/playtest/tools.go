@@ -98,10 +98,22 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 
 // isScripted reports whether an attempt needs a database that the test does not have.
 func (s *stage) isScripted(in interpreter.ToolInput) bool {
-	if to, err := in.Nested(playbook.FieldTo); err == nil && playbook.TraitsOf(in.Tool).Moves {
-		in = to
+	for _, of := range movedBetween(in) {
+		if of.Tool == "postgres" && s.database == nil {
+			return true
+		}
 	}
-	return in.Tool == "postgres" && s.database == nil
+	return false
+}
+
+// movedBetween are the source and the destination of an attempt that moves rows, and any other attempt itself.
+func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
+	from, err := in.Nested(playbook.FieldFrom)
+	to, other := in.Nested(playbook.FieldTo)
+	if err != nil || other != nil || !playbook.TraitsOf(in.Tool).Moves {
+		return []interpreter.ToolInput{in}
+	}
+	return []interpreter.ToolInput{from, to}
 }
 
 // fetches reports whether an attempt moves the body of an answer, which the test gives as it does to http.
@@ -168,9 +180,15 @@ func writtenBy(in interpreter.ToolInput) []any {
 
 // fence refuses files outside of the folder of the test.
 func (s *stage) fence(in interpreter.ToolInput) error {
-	if to, err := in.Nested(playbook.FieldTo); err == nil && playbook.TraitsOf(in.Tool).Moves {
-		in = to
+	for _, of := range movedBetween(in) {
+		if err := s.fenceFile(of); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (s *stage) fenceFile(in interpreter.ToolInput) error {
 	if in.Tool != "sqlite" {
 		return nil // file keeps to its folder by itself
 	}

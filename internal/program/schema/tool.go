@@ -165,6 +165,11 @@ func (g *generator) nested(field playbook.Field) node {
 		if field.Name == playbook.FieldTo {
 			names = append(names, playbook.RowWords...)
 		}
+		for _, key := range field.Keys {
+			if slices.Contains(key.Needs, playbook.Need{Field: playbook.FieldTool, Value: name}) {
+				names = append(names, key.Name)
+			}
+		}
 		return node{"if": whereIs(playbook.FieldTool, node{"const": name}), "then": node{
 			"propertyNames": node{"enum": sorted(names)}, "allOf": []node{{"$ref": "#/definitions/" + fieldsOf(name)}},
 		}}

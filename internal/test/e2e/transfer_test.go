@@ -100,3 +100,64 @@ output: "{{ load }}"
 	require.Greater(t, fetched, 1)
 	require.Positive(t, seen, "the status shows the rows that are written so far")
 }
+
+// TestQueriesOutliveTheirWorkers: workers are killed while the rows of a query are moved, and the table has each row that the values of
+// its statement select, once.
+func TestQueriesOutliveTheirWorkers(t *testing.T) {
+	t.Parallel()
+	const rows, kills = 2000, 3
+	w := newWorld(t)
+	worker := w.spawn()
+	run := w.start(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: copy}
+workload: {name: "o'brien"}
+workflow:
+  - step: orders
+    tool: sqlite
+    path: rows.db
+    statement: CREATE TABLE orders (id INTEGER, name TEXT)
+    next: source
+  - step: source
+    tool: sqlite
+    path: source.db
+    statement: CREATE TABLE source (id INTEGER PRIMARY KEY, name TEXT)
+    next: fill
+  - step: fill
+    tool: sqlite
+    path: source.db
+    statement: WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 4000) INSERT INTO source SELECT 9007199254740992 + n, CASE n % 2 WHEN 0 THEN 'o''brien' ELSE 'x' END FROM s
+    next: load
+  - step: load
+    tool: transfer
+    from: {tool: sqlite, path: source.db, statement: "SELECT id, upper(name) AS name FROM source WHERE name = {{ name }}", order_by: id}
+    to: {tool: sqlite, path: rows.db, table: orders, fields: {name: "{{ row.name + '!' }}"}}
+    batch: 10
+output: "{{ load }}"
+`, nil)
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "rows.db")+"?mode=ro")
+	require.NoError(t, err)
+	defer db.Close()
+	count := func() (n int) {
+		_ = db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n) // 0 while the table is not there
+		return n
+	}
+	for range kills {
+		before := count()
+		require.Eventually(t, func() bool { return count() > before || count() == rows }, testenv.Within(time.Minute), 5*time.Millisecond)
+		if count() == rows {
+			break
+		}
+		worker.Kill()
+		worker = w.spawn()
+	}
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, rows, result.Result.Data.(map[string]any)["rows"])
+	found := w.query("SELECT id, name FROM orders ORDER BY id")
+	require.Len(t, found, rows)
+	for i, row := range found {
+		require.Equal(t, map[string]any{"id": 9007199254740992 + 2*(i+1), "name": "O'BRIEN!"}, row)
+	}
+}

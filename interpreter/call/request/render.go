@@ -57,20 +57,13 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: interpreter.InFields}
 	switch {
 	case field.Key == playbook.FieldStatement && field.Value.Statement() != nil:
-		secret.in = interpreter.InParams
-		var params []any
-		params, err = secret.params(field.Value)
-		if err == nil {
-			value, request.Params = field.Value.Raw, expression.Values(params)
-			request.deferAnew(secret)
-		}
-		return value, err
+		return secret.statement(field.Value, request)
 	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealed(field.Value)) == 0:
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealed(field.Value)) == 0:
 		value, err = field.Value.RenderPath(r.scope, r.budget)
 	case r.moves && field.Value.Call() != nil:
-		value, err = secret.call(field.Value, field.Key)
+		value, err = secret.call(field.Value, field.Key, request)
 	case field.Key == playbook.FieldURL:
 		value, err = secret.url(field.Value, playbook.FieldURL)
 	case playbook.IsRequestField(field.Key):

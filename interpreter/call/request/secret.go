@@ -71,8 +71,8 @@ func (d *deferring) request(node *playbook.Node, field string) (any, error) {
 	return request, nil
 }
 
-// call renders a map that is a call of a tool, as the tool's own fields are rendered.
-func (d *deferring) call(node *playbook.Node, field string) (any, error) {
+// call renders a map that is a call of a tool, as the tool's own fields are rendered. The parameters of its statement are those of the request.
+func (d *deferring) call(node *playbook.Node, field string, request *Request) (any, error) {
 	name, _ := node.Call().ToolName()
 	traits, call := playbook.TraitsOf(name), make(map[string]any, len(node.Entries))
 	for _, entry := range node.Entries {
@@ -82,6 +82,8 @@ func (d *deferring) call(node *playbook.Node, field string) (any, error) {
 			render = d.url
 		case traits.IntoFile && entry.Key == playbook.FieldPath && len(d.sealed(entry.Value)) == 0:
 			render = func(path *playbook.Node, _ ...string) (any, error) { return path.RenderPath(d.scope, d.budget) }
+		case entry.Value.Statement() != nil:
+			render = func(*playbook.Node, ...string) (any, error) { return d.statement(entry.Value, request) }
 		}
 		value, err := render(entry.Value, field, entry.Key)
 		if err != nil {
@@ -90,6 +92,18 @@ func (d *deferring) call(node *playbook.Node, field string) (any, error) {
 		call[entry.Key] = value
 	}
 	return call, nil
+}
+
+// statement gives the text of a statement, and renders its parameters as those of the request.
+func (d *deferring) statement(node *playbook.Node, request *Request) (any, error) {
+	secret := deferring{book: d.book, scope: d.scope, budget: d.budget, in: interpreter.InParams}
+	params, err := secret.params(node)
+	if err != nil {
+		return nil, err
+	}
+	request.Params = expression.Values(params)
+	request.deferAnew(secret)
+	return node.Raw, nil
 }
 
 // url renders a URL at a path, with stars in the place of what is sealed.

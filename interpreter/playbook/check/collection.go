@@ -18,11 +18,10 @@ func checkCollection(c *checker) {
 		}
 		collections := dataPathsIn(c.pb, step.Loop, step.Loop.Collection)
 		for _, node := range c.pb.CallNodes(step) {
-			if node.Statement() != nil {
-				c.collectionIn(step, node, collections)
-			}
-			for scalar := range node.Templates() {
-				c.collectionIn(step, scalar, collections)
+			for scalar := range node.All() {
+				if scalar.Template != nil || scalar.Statement() != nil {
+					c.collectionIn(step, scalar, collections)
+				}
 			}
 		}
 	}

@@ -48,6 +48,9 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 func checkNeed(c *checker, action *playbook.Action, spec playbook.ToolSpec, field playbook.Field, entry *playbook.Entry) {
 	met := func(need playbook.Need) bool {
 		node := action.Field(need.Field)
+		if need.Field == playbook.FieldTool {
+			node = action.Tool
+		}
 		return node != nil && (node.Template != nil || strings.EqualFold(expression.Text(node.Value), need.Value))
 	}
 	if len(field.Needs) == 0 || c.partial || slices.ContainsFunc(field.Needs, met) {
@@ -147,6 +150,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	if !known {
 		return // a catalogue without it
 	}
+	spec.Fields = slices.Concat(spec.Fields, field.Keys)
 	at := call
 	at.Action, at.Field = inner, field.Name
 	checkFields(c, at, spec)
@@ -156,6 +160,9 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	if field.Name == playbook.FieldTo {
 		checkMovedTo(c, call, inner)
 		return
+	}
+	if spec.Dialect != "" {
+		checkMovedQuery(c, call.Action.Field(playbook.FieldTo).Call(), inner)
 	}
 	if as := inner.Field("format"); as != nil && (as.Value == "xml" || as.Value == "text") {
 		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl or json, which are read row by row, not %q", field.Name, as.Value)

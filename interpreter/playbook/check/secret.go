@@ -144,6 +144,9 @@ func (c *checker) secretPlaces() map[*playbook.Node]bool {
 		for _, name := range spec.Secrets {
 			if field := call.Action.Field(name); field != nil {
 				places[field] = true
+				if query := field.Get(playbook.StatementField); query.Statement() != nil {
+					places[query] = true
+				}
 			}
 			if name == playbook.ArgsWord && call.Action.Args != nil {
 				places[call.Action.Args] = true

@@ -76,6 +76,38 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 	c.Errorf(at.Pos, codeStaging, "each iteration would publish its own rows and delete those of the others with %s; use mode upsert without it, or add replace_where with a column that names the element", word)
 }
 
+// checkMovedQuery checks a statement whose rows are moved. One without an order begins anew in each attempt, which may be done where
+// rows take the place of those that are there.
+func checkMovedQuery(c *checker, to, from *playbook.Action) {
+	for _, entry := range from.Fields {
+		switch entry.Key {
+		case playbook.StatementField, playbook.FieldPath, playbook.FieldOrderBy:
+		default:
+			c.Errorf(entry.KeyPos, codeFieldType, "from reads rows by a statement, and %s does not apply to it; remove it", entry.Key)
+			return
+		}
+	}
+	query, order := from.Field(playbook.StatementField), from.Field(playbook.FieldOrderBy)
+	if query == nil && !c.partial {
+		c.Errorf(from.Pos, codeMissingField, "from needs statement, which selects the rows")
+	}
+	if parsed := query.Statement(); parsed != nil && !slices.Contains(playbook.SelectVerbs, parsed.Verb()) {
+		c.Errorf(query.Position(0), codeFieldType, "the statement of from must begin with %s, as it only reads rows", oneOf(playbook.SelectVerbs))
+	}
+	if order != nil && order.Kind == playbook.ListNode {
+		c.Errorf(order.Pos, codeFieldType, "order_by of from must be one column, not a list; select an expression over them as a column")
+	}
+	if order != nil || to == nil || c.partial {
+		return
+	}
+	mode := to.Field(playbook.FieldMode)
+	if mode != nil && (mode.Template != nil || playbook.IsRepeatable(expression.Text(mode.Value))) {
+		return
+	}
+	c.Errorf(from.Pos, codeMissingField, "from needs order_by, a column whose values are unique, such as id: without it an attempt reads all rows again, "+
+		"which needs mode: upsert or replace of to")
+}
+
 // checkStagedOnce refuses two sinks of a step of which one would publish over the other.
 func checkStagedOnce(c *checker, step *playbook.Step) {
 	staging := slices.Concat(c.pb.StagingSinks(step), lists.Filter(step.AggregateSinks(), c.pb.Stages))

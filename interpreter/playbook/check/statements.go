@@ -49,19 +49,27 @@ func (c *checker) statements() []readStatement {
 	}
 	c.sql = []readStatement{}
 	for _, call := range c.pb.Actions() {
-		spec, ok := c.tools.Spec(c.toolOf(call.Action))
-		if !ok || spec.Dialect == "" {
-			continue
-		}
-		for _, entry := range call.Action.Fields {
-			field, known := spec.Field(entry.Key)
-			if node := entry.Value; known && field.Kind == playbook.KindStatement && (node.Raw != "" || node.Value == "") {
-				parsed, problems := statement.Parse(node.Raw, statement.Dialect(spec.Dialect))
-				c.sql = append(c.sql, readStatement{at: call.StepSpot, node: node, parsed: parsed, problems: problems})
-			}
+		c.addStatements(call.StepSpot, call.Action)
+		if from := call.Action.Field(playbook.FieldFrom).Call(); from != nil {
+			c.addStatements(call.StepSpot, from)
 		}
 	}
 	return c.sql
+}
+
+// addStatements reads the fields of a call that are SQL.
+func (c *checker) addStatements(at playbook.StepSpot, action *playbook.Action) {
+	spec, ok := c.tools.Spec(c.toolOf(action))
+	if !ok || spec.Dialect == "" {
+		return
+	}
+	for _, entry := range action.Fields {
+		field, known := spec.Field(entry.Key)
+		if node := entry.Value; known && field.Kind == playbook.KindStatement && (node.Raw != "" || node.Value == "") {
+			parsed, problems := statement.Parse(node.Raw, statement.Dialect(spec.Dialect))
+			c.sql = append(c.sql, readStatement{at: at, node: node, parsed: parsed, problems: problems})
+		}
+	}
 }
 
 // usable are the statements without a mistake.
