@@ -358,9 +358,12 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 	}
 	failure := &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
-		Message: fmt.Sprintf("step %s: %d of %d iterations failed, %d cancelled",
-			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled) + firstOf(l.Errors),
+		Message: fmt.Sprintf("step %s: %d of %d iterations failed", step.Name, l.Stats.Failed, l.Stats.Total),
 	}
+	if l.Stats.Cancelled > 0 {
+		failure.Message += fmt.Sprintf(", %d cancelled", l.Stats.Cancelled)
+	}
+	failure.Message += firstOf(l.Errors)
 	if l.Broken != nil {
 		failure.Type = l.Broken.Type
 		failure.Message += "; it was ended from outside: " + l.Broken.Message

@@ -65,7 +65,7 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
 	b.WriteString(reflowed(entry.Doc, width) + "\n\n")
 	for _, fact := range entry.Facts() {
-		terminal.WriteWrapped(b, fact.Name+": "+fact.Text, width)
+		writeFact(b, fact, width)
 	}
 	examples := []struct{ name, text string }{{"wrong", entry.Wrong}, {"right", entry.Right}, {"example", entry.Example}}
 	for _, one := range examples {
@@ -74,6 +74,16 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 		}
 		fmt.Fprintf(b, "%s:\n  %s\n", one.name, strings.ReplaceAll(strings.TrimRight(one.text, "\n"), "\n", "\n  "))
 	}
+}
+
+// writeFact writes what is said of an entry. A link stays whole, so that it can be copied.
+func writeFact(b *strings.Builder, fact reference.Property, width int) {
+	line := fact.Name + ": " + fact.Text
+	if len(line) > width && !strings.Contains(fact.Text, " ") {
+		fmt.Fprintf(b, "%s:\n  %s\n", fact.Name, fact.Text)
+		return
+	}
+	terminal.WriteWrapped(b, line, width)
 }
 
 // explainIndex lists all words by their kinds.

@@ -229,6 +229,9 @@ func library(streams cli.Streams, s *session.Session, folder string) *ui.Library
 			book := ui.Book{Playbook: read.Book, Invalid: read.Found.HasErrors() || read.Book == nil}
 			for _, one := range found {
 				book.Problems = append(book.Problems, shownProblem(one, read.Book))
+				if one.Severity == source.Error {
+					book.Errors++
+				}
 			}
 			return book, nil
 		},

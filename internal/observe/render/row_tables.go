@@ -68,7 +68,7 @@ func statsRows(w io.Writer, s stats.Stats, width int) {
 
 // MarkText says where a watermark was before the runs, and where it was after them.
 func MarkText(mark stats.WatermarkMove) string {
-	return watermarkText(mark.Before, mark.After, mark.Pending, mark.States, mark.State)
+	return watermarkText(mark.Before, mark.After, endMove{to: mark.Pending}, mark.States, mark.State)
 }
 
 // rowSection writes figures as a table, or as lines where a terminal is too narrow for it: no figure is left out.

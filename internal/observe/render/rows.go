@@ -117,20 +117,51 @@ func rowLines(rows *interpreter.Rows, totals interpreter.RowTotals) []string {
 	return []string{strings.Join(said, "; ")}
 }
 
-// WatermarkText says where the watermark of a step was, and where it is.
-func WatermarkText(read interpreter.StateRecord) string {
-	return watermarkText(read.Begins(), read.Watermark, read.MovesTo, read.States, read.State)
+// WatermarkText says where the watermark of a step was, and where it is, in a run with a status. warned says that the run has
+// warnings: one may be that the watermark was not moved at its end.
+func WatermarkText(read interpreter.StateRecord, run interpreter.Status, warned bool) string {
+	return watermarkText(read.Begins(), read.Watermark, endMove{read.MovesTo, run, warned}, read.States, read.State)
 }
 
-func watermarkText(before, after, pending expression.Value, states int, state string) string {
-	was, is := cursorText(before), cursorText(after)
+// endMove is where a run moves a watermark when it has completed, of a step that writes nothing; no value says that it does not.
+type endMove struct {
+	to     expression.Value
+	run    interpreter.Status // "" where it is not known
+	warned bool
+}
+
+// done reports whether the watermark has moved.
+func (m endMove) done() bool {
+	return m.to.Data != nil && m.run == interpreter.Completed && !m.warned
+}
+
+// outcome says what becomes of the move; "" where it is done, and where there is none. moves is that it does.
+func (m endMove) outcome(moves string) string {
 	switch {
-	case states > 1 && pending.Data != nil:
-		return fmt.Sprintf("%d watermarks, which move when the run has completed", states)
+	case m.to.Data == nil, m.done():
+		return ""
+	case m.run == interpreter.Completed:
+		return moves + " unless a warning of the run says otherwise"
+	case m.run.Ended():
+		return "not moved, because the run has not completed"
+	}
+	return moves + " when the run has completed"
+}
+
+func watermarkText(before, after expression.Value, end endMove, states int, state string) string {
+	if end.done() && states <= 1 {
+		after = end.to
+	}
+	was, is := cursorText(before), cursorText(after)
+	switch outcome := end.outcome("which move"); {
+	case states > 1 && outcome != "":
+		return fmt.Sprintf("%d watermarks, %s", states, outcome)
+	case states > 1 && end.done():
+		return fmt.Sprintf("%d watermarks; the lowest moved to %s, of %s", states, cursorText(end.to), terminal.OneLine(state))
 	case states > 1:
 		return fmt.Sprintf("%d watermarks; the lowest is %s, of %s", states, is, terminal.OneLine(state))
-	case pending.Data != nil:
-		return fmt.Sprintf("watermark %s, moves to %s when the run has completed", is, cursorText(pending))
+	case outcome != "":
+		return fmt.Sprintf("watermark %s, %s", is, end.outcome("moves to "+cursorText(end.to)))
 	case was == is:
 		return "watermark " + is
 	}
@@ -184,7 +215,7 @@ func writeRows(b *strings.Builder, result protocol.Result, paper terminal.Paper)
 			counted++
 		}
 		if record.Incremental != nil {
-			said = append(said, WatermarkText(*record.Incremental))
+			said = append(said, WatermarkText(*record.Incremental, result.Status, len(result.Warnings) > 0))
 		}
 		for _, text := range said {
 			line("%s: %s", StepName(record), text)

@@ -76,5 +76,14 @@ func TestReportSaysWhatHappenedToRows(t *testing.T) {
 	again := load
 	again.Visit, again.Incremental = 2, &interpreter.StateRecord{State: "shop/load", Watermark: expression.Of(31), Before: expression.Of(31), MovesTo: expression.Of(40)}
 	result.Steps, result.Rows = append(result.Steps, again), orders.Plus(orders)
-	require.Contains(t, shown(), "load#2: watermark 31, moves to 40 when the run has completed\nrows: 42 read, 36 written, 4 deleted, 2 rejected\n")
+	require.Contains(t, shown(), "load#2: watermark from 31 to 40\nrows: 42 read, 36 written, 4 deleted, 2 rejected\n")
+	for status, want := range map[interpreter.Status]string{
+		interpreter.Running: "moves to 40 when the run has completed", interpreter.Partial: "not moved, because the run has not completed",
+		interpreter.Failed: "not moved, because the run has not completed",
+	} {
+		result.Status = status
+		require.Contains(t, shown(), "load#2: watermark 31, "+want+"\n")
+	}
+	result.Status, result.Warnings = interpreter.Completed, []string{"step load: its state was not moved"}
+	require.Contains(t, shown(), "load#2: watermark 31, moves to 40 unless a warning of the run says otherwise\n")
 }

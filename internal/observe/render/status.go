@@ -8,9 +8,11 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"reprise/internal/base/terminal"
@@ -62,7 +64,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		}
 	}
 	for i := range status.Steps {
-		writeIterations(&b, &status.Steps[i], status.At, paper)
+		writeIterations(&b, &status.Steps[i], endOf(status), status.At, paper)
 	}
 	for _, note := range status.Notes {
 		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
@@ -83,7 +85,7 @@ func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 	}
 	cause := status.Error
 	for _, step := range status.Steps {
-		for _, said := range stepDetails(step, status.At, paper) {
+		for _, said := range stepDetails(step, endOf(status), status.At, paper) {
 			terminal.WriteWrapped(b, stepLabel(step)+": "+said, paper.Width)
 		}
 		switch {
@@ -399,14 +401,14 @@ func activityText(activity runs.PendingActivity, now time.Time) string {
 }
 
 // stepDetails is what there is to say of a step beside the table.
-func stepDetails(step runs.Step, now time.Time, paper terminal.Paper) []string {
+func stepDetails(step runs.Step, end endMove, now time.Time, paper terminal.Paper) []string {
 	var said []string
 	if step.Loop != nil {
 		said = append(said, Counts(step))
 		said = append(said, waitsText(step, now)...)
 	}
 	if read := step.Incremental; read != nil {
-		said = append(said, readText(read))
+		said = append(said, readText(read, end))
 	}
 	said = append(said, rowsOfStep(step)...)
 	if step.Child != "" && step.EndedAt.IsZero() {
@@ -429,18 +431,22 @@ func stepDetails(step runs.Step, now time.Time, paper terminal.Paper) []string {
 	return said
 }
 
-// readText says how far a step has read that keeps a state, or a loop whose iterations do.
-func readText(read *runs.IncrementalStatus) string {
+// readText says how far a step has read that keeps a state, or a loop whose iterations do. end is what the run makes of the
+// state when it ends.
+func readText(read *runs.IncrementalStatus, end endMove) string {
+	end.to = read.MovesTo
+	read = movedRead(read, end)
 	behind := ""
 	if read.Behind != nil {
 		behind = BehindText(read.Type, *read.Behind)
 	}
-	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursorText(read.Watermark)
+	rows, state, at := countedRows(read.Rows), terminal.OneLine(read.State), cursorText(read.Watermark)
+	outcome := end.outcome("which move")
 	switch {
-	case read.States > 1 && read.MovesTo.Data != nil:
-		return fmt.Sprintf("read %s; has %d states, which move when the run has completed", rows, read.States)
-	case read.MovesTo.Data != nil:
-		return fmt.Sprintf("read %s from %s; %s moves to %s when the run has completed", rows, cursorText(read.From), state, cursorText(read.MovesTo))
+	case read.States > 1 && outcome != "":
+		return fmt.Sprintf("read %s; has %d states, %s", rows, read.States, outcome)
+	case outcome != "":
+		return fmt.Sprintf("read %s from %s; watermark %s is at %s, %s", rows, cursorText(read.From), state, at, end.outcome("and moves to "+cursorText(end.to)))
 	case read.States > 1 && read.Type == incremental.Token:
 		return fmt.Sprintf("read %s; has %d states", rows, read.States)
 	case read.States > 1 && behind != "":
@@ -450,7 +456,27 @@ func readText(read *runs.IncrementalStatus) string {
 	case behind != "":
 		behind = ", " + behind + " behind"
 	}
-	return fmt.Sprintf("read %s from %s; %s is at %s%s", rows, cursorText(read.From), state, at, behind)
+	return fmt.Sprintf("read %s from %s; watermark %s is at %s%s", rows, cursorText(read.From), state, at, behind)
+}
+
+// endOf is what the end of a run makes of the states of its steps that write nothing.
+func endOf(status *runs.Status) endMove {
+	return endMove{run: status.Status, warned: len(status.Warnings) > 0}
+}
+
+// countedRows is a number of rows.
+func countedRows(n int) string {
+	return strings.Replace(terminal.Count(n, "row"), strconv.Itoa(n), humanize.Comma(int64(n)), 1)
+}
+
+// movedRead is the state of a step with the watermark where the end of the run has moved it.
+func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatus {
+	if !end.done() {
+		return read
+	}
+	moved := *read
+	moved.Watermark, moved.Behind = end.to, nil
+	return &moved
 }
 
 // BehindText is how far a watermark of a type is behind, by seconds.
@@ -640,7 +666,7 @@ const shownMessage = 300
 const shownIterations = 100
 
 // writeIterations lists iterations of a step.
-func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, paper terminal.Paper) {
+func writeIterations(b *strings.Builder, step *runs.Step, end endMove, now time.Time, paper terminal.Paper) {
 	if len(step.Iterations) == 0 {
 		return
 	}
@@ -662,7 +688,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, paper t
 		b.WriteString(terminal.Hanging("  ", line, paper.Width))
 		var details []string
 		if read := iteration.Incremental; read != nil {
-			details = append(details, readText(read))
+			details = append(details, readText(read, end))
 		}
 		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now, paper)...) {
 			b.WriteString(terminal.Hanging("      ", said, paper.Width))

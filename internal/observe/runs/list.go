@@ -38,6 +38,8 @@ type Filter struct {
 	// NeedsPerson takes only runs that continue when people act, and WithFailed those with
 	// failed iterations; Page alone reads them.
 	NeedsPerson, WithFailed bool
+	// Broken takes only runs that have failed, or that have ended otherwise with failed iterations; Page alone reads it.
+	Broken bool
 }
 
 // What open runs do, as far as the server's list says that.

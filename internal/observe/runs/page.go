@@ -37,6 +37,11 @@ func (f Filter) pageQuery() string {
 	if f.WithFailed {
 		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", protocol.DeadLettersAttribute, protocol.OriginAttribute)
 	}
+	if f.Broken {
+		failed, _ := interpreter.Failed.Info()
+		query += fmt.Sprintf(" AND (%s OR (%s > 0 AND %s IS NULL AND ExecutionStatus = 'Completed'))",
+			executions(failed.List.Executions), protocol.DeadLettersAttribute, protocol.OriginAttribute)
+	}
 	return query
 }
 

@@ -22,7 +22,8 @@ import (
 // failedView is the failed iterations of runs, by cause.
 type failedView struct {
 	Search string
-	All    bool // those that have succeeded since are shown too
+	Run    string // the workflow ID of the run whose iterations alone are shown, "" for those of all runs
+	All    bool   // those that have succeeded since are shown too
 	Groups []failedGroup
 	Next   string
 	Other  string // address of the page with, or without, those that have succeeded since
@@ -123,8 +124,8 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 		return err
 	}
 	query := r.URL.Query()
-	shown := &failedView{Later: len(token) > 0, Search: strings.TrimSpace(query.Get("q")), All: query.Get("all") != ""}
-	page, err := s.Runs.Page(r.Context(), runs.Filter{WithFailed: true}, callsPerPage-1, token)
+	shown := &failedView{Later: len(token) > 0, Search: strings.TrimSpace(query.Get("q")), All: query.Get("all") != "", Run: query.Get("run")}
+	page, err := s.pageOfFailed(r.Context(), shown.Run, token)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Notes = append(shown.Notes, "The server cannot find failed iterations: the namespace lacks search attributes. starter setup adds them.")
 		err = nil
@@ -149,11 +150,26 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	return nil
 }
 
+// failedPath is the address of the page with the failed iterations of a run.
+func failedPath(run string) string { return "/failed?" + url.Values{"run": {run}}.Encode() }
+
+// pageOfFailed lists runs with failed iterations, or finds the one with a workflow ID.
+func (s *Server) pageOfFailed(ctx context.Context, run string, token []byte) (runs.Page, error) {
+	if run == "" {
+		return s.Runs.Page(ctx, runs.Filter{WithFailed: true}, callsPerPage-1, token)
+	}
+	found, err := s.Runs.Find(ctx, run, "")
+	if errors.Is(err, runs.ErrNotFound) || errors.As(err, new(*runs.AmbiguousError)) {
+		return runs.Page{}, &pageError{http.StatusNotFound, "There is no run " + run + "."}
+	}
+	return runs.Page{Runs: []runs.Found{found}}, err
+}
+
 // links are the addresses of other pages.
 func (v *failedView) links(query url.Values, next []byte, named func([]byte) string) {
 	at := func(change func(url.Values)) string {
 		kept := url.Values{}
-		for _, name := range []string{"q", "all"} {
+		for _, name := range []string{"q", "all", "run"} {
 			if value := query.Get(name); value != "" {
 				kept.Set(name, value)
 			}

@@ -5,6 +5,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 )
@@ -16,6 +17,9 @@ const (
 	mostFaults = 2000
 	shownFault = 200
 )
+
+// historyGone is shown of a run that the server still lists, but whose history it has removed.
+const historyGone = "The server no longer has the history of this run, so its cause is not known and it cannot be run again."
 
 // faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
 // call to the server. It is safe for concurrent use.
@@ -35,6 +39,10 @@ func (f faults) of(ctx context.Context, reader *runs.Reader, run runs.Found) str
 		return fault
 	}
 	failure, err := reader.FailureOf(ctx, run)
+	if connect.NotFound(err) {
+		f.known.Add(run.LastRunID(), historyGone)
+		return historyGone
+	}
 	if err != nil {
 		return "" // the list says that it failed, and its page what with
 	}

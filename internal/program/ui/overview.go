@@ -256,10 +256,10 @@ func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, call
 	return nil
 }
 
-// failedLately lists the runs that have failed since yesterday and were not run again.
+// failedLately lists the runs since yesterday that have failed, or have failed iterations, and were not run again.
 func (s *Server) failedLately(ctx context.Context, o *overview, since time.Time, calls *int) error {
 	*calls = 1
-	page, err := s.Runs.Page(ctx, runs.Filter{Status: interpreter.Failed, EndedSince: since}, shownNeeds, nil)
+	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: since}, shownNeeds, nil)
 	if err != nil {
 		return err
 	}
@@ -346,6 +346,7 @@ func (s *Server) need(rows []runRow, person Person) []runRow {
 			row.Next = append(row.Next, link{name, runPath(row.Run.WorkflowID) + "/confirm?" + query.Encode()})
 		}
 		switch {
+		case row.Fault == historyGone:
 		case row.Run.Ended() && row.Run.DeadLetters > 0 && row.Run.Origin == "" && s.Reprocess != nil && person.Operator:
 			confirm("Run failed iterations again…", reprocess)
 		case row.Run.Ended() && row.Run.Origin == "" && s.Again != nil && person.Operator:

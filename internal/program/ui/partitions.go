@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
@@ -134,59 +136,86 @@ type freshness struct {
 	Late       bool
 }
 
-// freshOf says when a run of a playbook has completed last, and how soon another should, as its schedule and `expect` say; nil
+// freshOf says when a run of a playbook has completed last, and whether another should have since, as its schedule says; nil
 // where none of the listed runs has completed.
 func (s *Server) freshOf(ctx context.Context, book *playbook.Playbook, list []runs.Found, now time.Time) *freshness {
 	for _, run := range list {
 		if !run.Ended() || run.Status.Ending() != interpreter.Good {
 			continue
 		}
-		return newFreshness(run, s.expected(ctx, book, list), now)
+		if times := s.timesOf(ctx, book, list); times != nil {
+			return newFreshness(run, *times, now)
+		}
+		return freshWithin(run, book, now)
 	}
 	return nil
 }
 
-func newFreshness(run runs.Found, within time.Duration, now time.Time) *freshness {
-	age := now.Sub(run.EndedAt)
-	fresh := &freshness{Path: runPath(run.WorkflowID), Late: within > 0 && age > within, Text: "Fresh: " + ago(run.EndedAt, now)}
-	if fresh.Late {
-		fresh.Text = "Not fresh: " + ago(run.EndedAt, now)
+// expectedTimes are the times of a schedule around now.
+type expectedTimes struct {
+	due, next time.Time // zero for none
+	// within is how long a run may take, as the playbook expects or, without that, as the schedule leaves it.
+	within time.Duration
+}
+
+// timesOf are the times of the schedule that runs a playbook: the one that has started one of its runs, else the one that has its
+// name. Nil where there is none.
+func (s *Server) timesOf(ctx context.Context, book *playbook.Playbook, list []runs.Found) *expectedTimes {
+	id := book.Name
+	for _, run := range list {
+		if run.Schedule != "" {
+			id = run.Schedule
+			break
+		}
 	}
-	if within > 0 {
-		fresh.Text += ", expected within " + playbook.DurationText(within)
+	found, err := s.Runs.Schedules().Find(ctx, id)
+	if err != nil || found.Playbook != book.Name {
+		return nil
+	}
+	times := newExpectedTimes(found.Described.Info, book.Expect)
+	return &times
+}
+
+func newExpectedTimes(info client.ScheduleInfo, expect time.Duration) expectedTimes {
+	times := expectedTimes{within: expect}
+	if next := info.NextActionTimes; len(next) > 0 {
+		times.next = next[0]
+	}
+	if recent := info.RecentActions; len(recent) > 0 {
+		times.due = recent[len(recent)-1].ScheduleTime
+	}
+	if expect == 0 && !times.due.IsZero() && !times.next.IsZero() {
+		times.within = times.next.Sub(times.due)
+	}
+	return times
+}
+
+// newFreshness judges the age of data by a schedule: it is not fresh where no run has completed since the last time was due, and a
+// run takes no longer than has passed.
+func newFreshness(run runs.Found, times expectedTimes, now time.Time) *freshness {
+	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + ago(run.EndedAt, now)}
+	if !times.due.IsZero() && run.EndedAt.Before(times.due) && now.Sub(times.due) > times.within {
+		fresh.Late = true
+		fresh.Text = "Not fresh: " + ago(run.EndedAt, now) + "; no run has completed since the one due " + ago(times.due, now)
+	}
+	if times.next.After(now) {
+		fresh.Text += ", next run in " + terminal.Duration(times.next.Sub(now).Round(time.Minute))
 	}
 	return fresh
 }
 
-// expected is within which time after a run the next one should complete: as long as the schedule has between two times, and
-// what `expect` gives a run; 0 where no schedule is known.
-func (s *Server) expected(ctx context.Context, book *playbook.Playbook, list []runs.Found) time.Duration {
-	if book.Schedule != nil && book.Schedule.Every > 0 {
-		return book.Schedule.Every + book.Expect
+// freshWithin judges the age of data by what the playbook says of its schedule, where no schedule runs it.
+func freshWithin(run runs.Found, book *playbook.Playbook, now time.Time) *freshness {
+	fresh := &freshness{Path: runPath(run.WorkflowID), Text: "Fresh: " + ago(run.EndedAt, now)}
+	if book.Schedule == nil || book.Schedule.Every == 0 {
+		return fresh
 	}
-	for _, run := range list {
-		if run.Schedule == "" {
-			continue
-		}
-		found, err := s.Runs.Schedules().Find(ctx, run.Schedule)
-		if err != nil { // it was deleted
-			return 0
-		}
-		return longestGap(found.Described.Info.NextActionTimes, book.Expect)
+	within := book.Schedule.Every + book.Expect
+	if fresh.Late = now.Sub(run.EndedAt) > within; fresh.Late {
+		fresh.Text = "Not fresh: " + ago(run.EndedAt, now)
 	}
-	return 0
-}
-
-// longestGap is the longest time between two that follow each other, and more; 0 for fewer than two.
-func longestGap(times []time.Time, more time.Duration) time.Duration {
-	var longest time.Duration
-	for i := 1; i < len(times); i++ {
-		longest = max(longest, times[i].Sub(times[i-1]))
-	}
-	if longest == 0 {
-		return 0
-	}
-	return longest + more
+	fresh.Text += ", expected within " + playbook.DurationText(within)
+	return fresh
 }
 
 // runMissing starts a run for the partitions of a playbook that are missing.

@@ -8,7 +8,11 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
@@ -35,7 +39,21 @@ type Library struct {
 type Book struct {
 	Playbook *playbook.Playbook // nil where it cannot be read
 	Problems []string
-	Invalid  bool // some of the problems keep it from running
+	// Errors is how many of the problems keep it from running; the others are warnings.
+	Errors  int
+	Invalid bool // it cannot run
+}
+
+// verdict says in a few words what is wrong with it.
+func (b Book) verdict() string {
+	warnings := len(b.Problems) - b.Errors
+	switch {
+	case b.Errors > 0:
+		return terminal.Count(b.Errors, "problem")
+	case warnings > 0:
+		return "valid, " + terminal.Count(warnings, "warning")
+	}
+	return "valid"
 }
 
 const (
@@ -51,6 +69,69 @@ const (
 type bookRow struct {
 	Name, Path, Description, Verdict string
 	Invalid                          bool
+	Title                            string // the name of its metadata where that is another, else ""
+	Last                             *runRow
+	NoRun                            bool   // it has no run
+	name                             string // its runs have it
+}
+
+// describe adds what a playbook says of itself; nil for one that cannot be read.
+func (r *bookRow) describe(book *playbook.Playbook) {
+	if book == nil {
+		return
+	}
+	r.Description, r.name = book.Description, book.Name
+	if title := terminal.OneLine(book.Name); title != r.Name {
+		r.Title = title
+	}
+}
+
+// newestRuns is how many of the newest runs are read for the last run of each playbook.
+const newestRuns = 100
+
+// addLastRuns adds the last run of each playbook: from the newest runs, and for playbooks without one among these, by a call for each
+// as far as the calls of a page suffice. It returns what it could not find out, "" for nothing.
+func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time) string {
+	page, err := s.Runs.Page(ctx, runs.Filter{}, newestRuns, nil)
+	if err != nil {
+		return "The last runs are not known: " + err.Error()
+	}
+	var group errgroup.Group
+	left, calls := 0, callsPerPage
+	for i := range rows {
+		row := &rows[i]
+		at := slices.IndexFunc(page.Runs, func(run runs.Found) bool { return run.Playbook == row.name })
+		switch {
+		case row.name == "":
+		case at >= 0:
+			row.Last = newLastRun(page.Runs[at], now)
+		case page.Next == nil: // these were all runs
+			row.NoRun = true
+		case calls == 0:
+			left++
+		default:
+			calls--
+			group.Go(func() error {
+				own, err := s.Runs.Page(ctx, runs.Filter{Playbook: row.name}, 1, nil)
+				if err == nil && len(own.Runs) > 0 {
+					row.Last = newLastRun(own.Runs[0], now)
+				}
+				row.NoRun = err == nil && row.Last == nil
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, runs.ErrNoAttributes) {
+		return "Some last runs are not known: " + err.Error()
+	}
+	if left > 0 {
+		return fmt.Sprintf("The last runs of %s are not among the %d newest runs; their pages show them.", terminal.Count(left, "playbook"), newestRuns)
+	}
+	return ""
+}
+
+func newLastRun(run runs.Found, now time.Time) *runRow {
+	return &runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now)}
 }
 
 // input is a value of a workload.
@@ -61,27 +142,25 @@ type input struct {
 
 func bookPath(name string) string { return "/playbooks/" + url.PathEscape(name) }
 
-func (s *Server) playbooksPage(w http.ResponseWriter, _ *http.Request, v *visit) error {
+func (s *Server) playbooksPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	v.frame.Title, v.frame.Section = "Playbooks", "/playbooks"
 	names := s.Library.Names()
 	shown := struct {
 		Rows []bookRow
 		Left int
+		Note string
 	}{Left: max(0, len(names)-shownBooks)}
 	for _, name := range names[:min(len(names), shownBooks)] {
-		row := bookRow{Name: name, Path: bookPath(name), Verdict: "valid"}
-		book, err := s.Library.Read(name)
-		switch {
-		case err != nil:
+		row := bookRow{Name: name, Path: bookPath(name)}
+		if book, err := s.Library.Read(name); err != nil {
 			row.Verdict, row.Invalid = "cannot be read", true
-		case len(book.Problems) > 0:
-			row.Verdict, row.Invalid = terminal.Count(len(book.Problems), "problem"), book.Invalid
-		}
-		if book.Playbook != nil {
-			row.Description = book.Playbook.Description
+		} else {
+			row.Verdict, row.Invalid = book.verdict(), book.Invalid
+			row.describe(book.Playbook)
 		}
 		shown.Rows = append(shown.Rows, row)
 	}
+	shown.Note = s.addLastRuns(r.Context(), shown.Rows, v.frame.At)
 	s.write(w, v, http.StatusOK, "playbooks", shown)
 	return nil
 }
@@ -143,9 +222,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		shown.Fresh = s.freshOf(r.Context(), book.Playbook, listed.Runs, v.frame.At)
 		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, v.person, v.frame.At)
 		for _, run := range listed.Runs[:min(len(listed.Runs), lastRuns)] {
-			shown.Runs = append(shown.Runs, runRow{
-				Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, v.frame.At), Rows: newRowsCell(run.Rows),
-			})
+			shown.Runs = append(shown.Runs, *newLastRun(run, v.frame.At))
 		}
 	}
 	status := http.StatusOK

@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,27 +15,38 @@ import (
 
 // rowsView is what a run, or a step, did to data.
 type rowsView struct {
-	Text   string
-	Tables []tableView
-	Marks  []string // watermarks of steps, before and after
+	Text    string
+	Columns []string // those in which some table has a number
+	Tables  []tableView
+	Marks   []string // watermarks of steps, before and after
 }
 
-// tableView is a table, with its numbers as texts; "" for zero.
+// tableView is a table, with a text for each column; "" for zero.
 type tableView struct {
-	Name, Connection                                    string
-	Written, Inserted, Updated, Deleted, Rejected, Left string
+	Name, Connection string
+	Cells            []tableCell
+}
+
+type tableCell struct{ Column, Text string }
+
+// rowColumns are the columns of a table of rows. The first one is always shown.
+var rowColumns = []struct {
+	name  string
+	count func(interpreter.RowTotals) int64
+}{
+	{"Written", func(of interpreter.RowTotals) int64 { return of.Written }},
+	{"Inserted", func(of interpreter.RowTotals) int64 { return of.Inserted }},
+	{"Updated", func(of interpreter.RowTotals) int64 { return of.Updated }},
+	{"Deleted", func(of interpreter.RowTotals) int64 { return of.Deleted }},
+	{"Rejected", func(of interpreter.RowTotals) int64 { return of.Rejected }},
+	{"Discarded", func(of interpreter.RowTotals) int64 { return of.Discarded }},
 }
 
 // newRowsView is nil where nothing was counted and no step keeps a state.
-func newRowsView(rows *interpreter.Rows, steps []runs.Step) *rowsView {
-	view := &rowsView{Text: render.RowsText(rows.Totals()), Marks: marksOf(steps)}
+func newRowsView(rows *interpreter.Rows, status *runs.Status, steps []runs.Step) *rowsView {
+	view := &rowsView{Text: render.RowsText(rows.Totals()), Marks: marksOf(status, steps)}
 	if rows != nil {
-		for _, table := range rows.Tables {
-			view.Tables = append(view.Tables, newTableView(table))
-		}
-		if rows.Others != nil {
-			view.Tables = append(view.Tables, newTableView(interpreter.TableRows{Table: render.OtherTables, RowTotals: *rows.Others}))
-		}
+		view.addTables(rows)
 	}
 	if view.Text == "" && len(view.Marks) == 0 {
 		return nil
@@ -42,11 +54,23 @@ func newRowsView(rows *interpreter.Rows, steps []runs.Step) *rowsView {
 	return view
 }
 
-func newTableView(table interpreter.TableRows) tableView {
-	number := render.CountText
-	return tableView{
-		Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection), Written: number(table.Written), Inserted: number(table.Inserted),
-		Updated: number(table.Updated), Deleted: number(table.Deleted), Rejected: number(table.Rejected), Left: number(table.Discarded),
+// addTables adds the tables, with the columns that are not empty in all of them.
+func (v *rowsView) addTables(rows *interpreter.Rows) {
+	tables := rows.Tables
+	if rows.Others != nil {
+		tables = append(slices.Clone(tables), interpreter.TableRows{Table: render.OtherTables, RowTotals: *rows.Others})
+	}
+	for _, table := range tables {
+		v.Tables = append(v.Tables, tableView{Name: terminal.OneLine(table.Table), Connection: terminal.OneLine(table.Connection)})
+	}
+	for i, column := range rowColumns {
+		if i > 0 && !slices.ContainsFunc(tables, func(table interpreter.TableRows) bool { return column.count(table.RowTotals) > 0 }) {
+			continue
+		}
+		v.Columns = append(v.Columns, column.name)
+		for j, table := range tables {
+			v.Tables[j].Cells = append(v.Tables[j].Cells, tableCell{column.name, render.CountText(column.count(table.RowTotals))})
+		}
 	}
 }
 
@@ -61,14 +85,14 @@ func newRowsCell(totals *interpreter.RowTotals) rowsCell {
 }
 
 // marksOf says where the watermarks of steps were, where they are, and how old that is.
-func marksOf(steps []runs.Step) (marks []string) {
+func marksOf(status *runs.Status, steps []runs.Step) (marks []string) {
 	for _, step := range steps {
 		read := step.Incremental
 		if read == nil {
 			continue
 		}
-		mark := step.Step + ": " + render.WatermarkText(read.StateRecord)
-		if read.Behind != nil {
+		mark := step.Step + ": " + render.WatermarkText(read.StateRecord, status.Status, len(status.Warnings) > 0)
+		if read.Behind != nil && read.MovesTo.Data == nil {
 			mark += ", " + render.BehindText(read.Type, *read.Behind) + " behind"
 		}
 		marks = append(marks, mark)
@@ -155,7 +179,7 @@ func (s *Server) lastRows(ctx context.Context, list []runs.Found, now time.Time)
 		if err != nil {
 			return nil, ""
 		}
-		return newRowsView(status.Rows, status.Steps), runPath(run.WorkflowID)
+		return newRowsView(status.Rows, status, status.Steps), runPath(run.WorkflowID)
 	}
 	return nil, ""
 }

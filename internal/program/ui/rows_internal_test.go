@@ -15,11 +15,11 @@ import (
 // TestRowsOfARun: a table has its figures in words of their own, with the watermark before and after.
 func TestRowsOfARun(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, newRowsView(nil, nil))
+	require.Nil(t, newRowsView(nil, &runs.Status{}, nil))
 	behind := 7200.0
 	rows := interpreter.TableRows{Table: "<b>orders", Connection: "shop", RowTotals: interpreter.RowTotals{Written: 1234, Rejected: 2}}.Of().
 		Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: 1236}})
-	view := newRowsView(rows, []runs.Step{{Step: "load", Incremental: &runs.IncrementalStatus{
+	view := newRowsView(rows, &runs.Status{}, []runs.Step{{Step: "load", Incremental: &runs.IncrementalStatus{
 		StateRecord: interpreter.StateRecord{Type: "time", Before: expression.Of("2026-01-01T00:00:00Z"), Watermark: expression.Of("2026-01-02T00:00:00Z")}, Behind: &behind,
 	}}})
 	require.Equal(t, "1,236 read, 1,234 written, 2 rejected", view.Text)

@@ -50,6 +50,8 @@ type runView struct {
 	Now         string
 	Late        string // by how much it is late
 	NoWorker    bool   // no worker responds
+	StartWorker string // the command that starts one, "" where one responds
+	FailedPath  string // of the page of its failed iterations, "" where at most one has failed
 	NeedsReason bool   // a button needs a reason on this page
 	Steps       []stepRow
 	Rows        *rowsView // nil where nothing was counted
@@ -202,7 +204,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 		v.Fault = terminal.Shorten(status.Error.Message, 1000)
 		v.Where = failedIn(status, book)
 	}
-	v.Rows = newRowsView(status.Rows, status.Steps)
+	v.Rows = newRowsView(status.Rows, status, status.Steps)
 	for _, step := range status.Steps[:min(len(status.Steps), shownSteps)] {
 		row := newStepRow(status, step, book)
 		if row.Error == terminal.Shorten(v.Fault, 300) {
@@ -219,6 +221,12 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 	v.Warnings = status.FurtherWarnings
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
 	v.Commands = render.Help(status)
+	if v.NoWorker {
+		v.StartWorker, v.Commands = render.StartWorker(status.TaskQueue, ""), nil
+	}
+	if status.Ended() && status.DeadLetters > 1 {
+		v.FailedPath = failedPath(status.WorkflowID)
+	}
 }
 
 func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
@@ -319,6 +327,11 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 	case !step.Status.Ended() && !step.StartedAt.IsZero():
 		if row.Now = render.StepNow(step, status); step.Error != nil {
 			row.Error = ""
+		}
+	case step.Pages > 1:
+		row.Now = terminal.Count(step.Pages, "page")
+		if repeated := step.Attempt - step.Pages; repeated > 0 {
+			row.Now += fmt.Sprintf(" in %d attempts", step.Attempt)
 		}
 	case step.Attempt > 1:
 		row.Now = terminal.Count(step.Attempt, "attempt")

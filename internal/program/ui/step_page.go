@@ -68,7 +68,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	var all []iterationRow
 	for _, visit := range visits {
 		row := newStepRow(status, *visit, nil)
-		row.Rows = newRowsView(visit.Rows, []runs.Step{*visit})
+		row.Rows = newRowsView(visit.Rows, status, []runs.Step{*visit})
 		shown.Visits = append(shown.Visits, row)
 		if visit.Loop == nil {
 			continue

@@ -174,7 +174,7 @@ func newWorld(t *testing.T) *world {
 				}
 				if name == "broken" {
 					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))
-					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
+					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Errors: 1, Invalid: true}, nil
 				}
 				book, err := interpreter.Load("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
