@@ -69,6 +69,7 @@ func builtIn(res Resources) []tool.Tool {
 	lent := res.forTools()
 	web := http.New(lent, res.HTTP.Transport)
 	web.Observe(res.HTTP.Observe)
+	res.logins.Exchanger = web
 	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
 	files, database, local := file.New(lent), postgres.New(lent), sqlite.New(lent)
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reprise/activities/attempt"
+	"reprise/activities/keeper"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
@@ -77,7 +78,11 @@ type Resources struct {
 	// is nothing. Tests of playbooks answer there in place of others.
 	Around func(activity string, run attempt.Func) attempt.Func
 
+	// TokenSpool is the folder in which tokens of logins are kept until they are reported; "" is memory alone.
+	TokenSpool string
+
 	sources *connection.Sources
+	logins  *keeper.Logins
 }
 
 // HTTPOptions are the settings of the http tool.
@@ -111,6 +116,9 @@ func (res Resources) withDefaults() Resources {
 	res.Secrets = cmp.Or(res.Secrets, &secrets.Masker{})
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
 	res.sources = &connection.Sources{Directory: res.SecretsDirectory, Lookup: os.LookupEnv, Now: time.Now, Logger: res.Logger}
+	res.logins = &keeper.Logins{
+		Keys: res.SecretKeys, Spool: &keeper.TokenSpool{Directory: res.TokenSpool, Logger: res.Logger}, Secrets: res.Secrets, Logger: res.Logger,
+	}
 	if logs, ok := res.Connections.(interface{ LogTo(*slog.Logger) }); ok {
 		logs.LogTo(res.Logger)
 	}
@@ -125,6 +133,7 @@ func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
 		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
+		Logins: res.logins,
 	}
 }
 

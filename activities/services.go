@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"context"
 	"maps"
+
+	"go.temporal.io/sdk/client"
 
 	"reprise/activities/hosting"
 	"reprise/activities/keeper"
@@ -11,9 +14,15 @@ import (
 func (c *Catalogue) Services() map[string]any {
 	all := keeper.Queues()
 	for _, more := range []map[string]any{
-		keeper.Trees(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.Partitions(c.States.Groups, hosting.StateError), keeper.Mailboxes(),
+		keeper.Trees(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.Partitions(c.States.Groups, hosting.StateError), keeper.Mailboxes(), c.res.logins.Activities(),
 	} {
 		maps.Copy(all, more)
 	}
 	return all
+}
+
+// ReportTokens reports the tokens that an earlier worker of a namespace has left in the spool, until ctx ends. The error
+// says that the spool cannot be read.
+func (c *Catalogue) ReportTokens(ctx context.Context, to client.Client, namespace string) error {
+	return c.res.logins.Spool.Recover(ctx, to, namespace)
 }

@@ -22,7 +22,7 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/playbook/check", "interpreter/queue", "interpreter/ratelimit",
+	"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/playbook/check", "interpreter/queue", "interpreter/ratelimit", "interpreter/login",
 	"interpreter", "interpreter/retry", "interpreter/call",
 	"interpreter/call/request", "interpreter/call/page", "interpreter/call/sink", "interpreter/call/watermark", "interpreter/call/await",
 }
@@ -67,6 +67,11 @@ var layers = []struct {
 		"which rows are new is decided by cursors alone, whatever reads and writes them",
 	},
 	{
+		"interpreter/login",
+		[]string{"interpreter/expression"},
+		"which token is the newest is decided by numbers and times, whoever exchanges it",
+	},
+	{
 		"interpreter/cron",
 		[]string{"interpreter/expression"},
 		"when a schedule is due is decided by its text, its zone and a time",
@@ -103,7 +108,7 @@ var layers = []struct {
 	},
 	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit", "interpreter/login"},
 		"what travels, scopes, loops and the graph know no call; what waits and what acts is above them",
 	},
 	{

@@ -66,6 +66,7 @@ type options struct {
 	taskQueue   string
 	connections string
 	secrets     string
+	spool       string
 	rateLimits  string
 	callbackURL string
 	payloads    string
@@ -136,6 +137,8 @@ func newCommand() (*cobra.Command, *options) {
 		"YAML file of connections: names mapped to URLs, or to maps of what to send [REPRISE_CONNECTIONS]")
 	flags.StringVar(&opts.secrets, "secrets-directory", os.Getenv(connection.DirectoryVariable),
 		"folder of secret files, which connections refer to as {from: file, path: NAME}; default none ["+connection.DirectoryVariable+"]")
+	flags.StringVar(&opts.spool, "token-spool", os.Getenv("REPRISE_TOKEN_SPOOL"),
+		"folder of this worker alone, where tokens of logins outlive it, encrypted; default none [REPRISE_TOKEN_SPOOL]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
 		"base URL where other systems reach starter serve; requires REPRISE_SECRET_KEY, the same as for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
@@ -237,6 +240,9 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
+	if err := catalogue.ReportTokens(watch, c, server.Namespace); err != nil {
+		return exitcode.Usage, err
+	}
 	return work(ctx, opts, c, catalogue, watched, probes, func() {
 		opts.announce(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),
@@ -307,14 +313,16 @@ func (o *options) resources() (activities.Resources, error) {
 		return resources, err
 	}
 	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
-	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks, "--secrets-directory": o.secrets} {
+	for flag, folder := range map[string]string{"--directory": o.directory, "--playbooks": o.playbooks, "--secrets-directory": o.secrets, "--token-spool": o.spool} {
 		if err := checkFolder(flag, folder); err != nil {
 			return resources, err
 		}
 	}
-	resources.CallbackURL, resources.SecretsDirectory = o.callbackURL, o.secrets
-	if o.secrets != "" {
-		resources.Private = append(resources.Private, o.secrets)
+	resources.CallbackURL, resources.SecretsDirectory, resources.TokenSpool = o.callbackURL, o.secrets, o.spool
+	for _, folder := range []string{o.secrets, o.spool} {
+		if folder != "" {
+			resources.Private = append(resources.Private, folder)
+		}
 	}
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err

@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/login"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
@@ -30,6 +31,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(childOnly(loop.LoopWorkflow), workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(childOnly(loop.CallsWorkflow), workflow.RegisterOptions{Name: protocol.CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(keeper.ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
+	registry.RegisterWorkflowWithOptions(keeper.LoginWorkflow, workflow.RegisterOptions{Name: login.WorkflowName})
 	registry.RegisterWorkflowWithOptions(keeper.MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(keeper.PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})
 	registry.RegisterWorkflowWithOptions(keeper.RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})

@@ -75,7 +75,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	if parsed.AWS != nil {
 		login.aws = &awsKeys{parsed.AWS, &kept.clock}
 	}
-	if login.tokens = t.tokens.source(raw, parsed, login.transport, login.jar); login.tokens == nil {
+	if login.tokens = t.tokens.source(name, raw, parsed, login.transport, login.jar); login.tokens == nil {
 		return login, nil
 	}
 	login.place = connection.Place{Header: authorization}

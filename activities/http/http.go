@@ -42,7 +42,7 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 		transport = newTransport(dialer.DialContext)
 	}
-	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets), kept: &cachedConnections{byName: map[string]*cachedConnection{}}}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: &cachedConnections{byName: map[string]*cachedConnection{}}}
 }
 
 // Observe lays a transport around that of all requests of attempts, redirects included. Requests for

@@ -70,13 +70,14 @@ func (a accessToken) secrets() []string {
 type tokenCache struct {
 	http    *http.Client
 	secrets *secrets.Masker
+	logins  tool.LoginTokens // of all workers
 	mu      sync.Mutex
 	sources map[string]*tokenSource
 }
 
-func newTokenCache(transport http.RoundTripper, masker *secrets.Masker) *tokenCache {
+func newTokenCache(transport http.RoundTripper, masker *secrets.Masker, logins tool.LoginTokens) *tokenCache {
 	return &tokenCache{
-		secrets: masker, sources: map[string]*tokenSource{},
+		secrets: masker, logins: logins, sources: map[string]*tokenSource{},
 		http: &http.Client{
 			Transport: transport,
 			// A redirect would send the secret along.
@@ -87,27 +88,36 @@ func newTokenCache(transport http.RoundTripper, masker *secrets.Masker) *tokenCa
 
 // source is the connection's source of tokens, made when it is first needed, nil for a connection that has none. transport has
 // the connection's certificates, nil for none; jar keeps its cookies, nil where they are not kept.
-func (c *tokenCache) source(raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
+func (c *tokenCache) source(name, raw string, of *connection.Login, transport http.RoundTripper, jar http.CookieJar) *tokenSource {
 	if of.OAuth2 == nil && of.Session == nil && of.JWT == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sources[raw] == nil {
+	key := raw
+	if of.OAuth2 != nil && of.OAuth2.Kept() {
+		key = name + "\n" + raw // a login of its own, whatever another one is configured with
+	}
+	if c.sources[key] == nil {
 		own := *c.http
 		own.Transport = cmp.Or(transport, own.Transport)
-		c.sources[raw] = &tokenSource{issuer: c.issuer(of, &own, jar)}
+		c.sources[key] = &tokenSource{issuer: c.issuer(name, of, &own, jar), patience: tokenTimeout}
+		if _, kept := c.sources[key].issuer.(*keptLogin); kept {
+			c.sources[key].patience = loginPatience
+		}
 	}
-	return c.sources[raw]
+	return c.sources[key]
 }
 
 // issuer is who fetches the tokens of a connection.
-func (c *tokenCache) issuer(of *connection.Login, own *http.Client, jar http.CookieJar) issuer {
+func (c *tokenCache) issuer(name string, of *connection.Login, own *http.Client, jar http.CookieJar) issuer {
 	switch {
 	case of.Session != nil:
 		return &sessionLogin{session: of.Session, host: of.Host, http: own, jar: jar}
 	case of.JWT != nil:
 		return &serviceAccount{of: of.JWT, http: own, secrets: c.secrets}
+	case of.OAuth2.Kept():
+		return &keptLogin{name: name, of: of.OAuth2, logins: c.logins}
 	}
 	return &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: own}
 }
@@ -156,8 +166,9 @@ const (
 // tokenSource gives the access token of one connection, which is fetched once
 // for all that wait for it.
 type tokenSource struct {
-	issuer issuer
-	flight singleflight.Group
+	issuer   issuer
+	patience time.Duration // with one request
+	flight   singleflight.Group
 
 	mu      sync.Mutex
 	given   accessToken
@@ -174,7 +185,7 @@ func (s *tokenSource) get(ctx context.Context, refused string) (accessToken, err
 		if kept, final := s.kept(refused); final {
 			return kept, nil
 		}
-		return s.fetch()
+		return s.fetch(ctx)
 	})
 	select {
 	case <-ctx.Done():
@@ -198,9 +209,9 @@ func (s *tokenSource) kept(refused string) (token accessToken, final bool) {
 	return s.given, true
 }
 
-// fetch requests a token.
-func (s *tokenSource) fetch() (accessToken, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+// fetch requests a token. Of the attempt it has the client of its worker, and not the end.
+func (s *tokenSource) fetch(ctx context.Context) (accessToken, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	token, err := s.issuer.issue(ctx)
 	if err != nil {

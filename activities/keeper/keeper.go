@@ -1,5 +1,5 @@
 // Package keeper has the activities that reach the workflows which outlive runs: rate limits, queues, states, partitions, trees,
-// mailboxes. They know no tool, and nothing of attempts: package activities gives them what they need of these.
+// logins, mailboxes. They know no tool, and nothing of attempts: package activities gives them what they need of these.
 //
 // A thing has one name: its rules are in interpreter, its workflow is in workflows/keeper, its activities are here.
 package keeper

@@ -36,6 +36,8 @@ type Resources struct {
 	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
 	// such as a token.
 	Secrets *secrets.Masker
+	// Logins has the tokens of logins that all workers share.
+	Logins LoginTokens
 }
 
 // PrivateFiles are the files of the programs and of their operator, which playbooks may not

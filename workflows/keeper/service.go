@@ -1,5 +1,5 @@
 // Package keeper has the workflows that belong to no run and outlive them: rate limits, queues of concurrency keys,
-// states, partitions, the trees of runs, mailboxes. Each keeps one thing for runs to come.
+// states, partitions, the trees of runs, logins, mailboxes. Each keeps one thing for runs to come.
 //
 // A thing has one name: its rules are in interpreter, its workflow is here, and its activities are in activities/keeper, where it has any.
 package keeper

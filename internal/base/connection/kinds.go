@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -173,26 +172,4 @@ func (s section) tls() *tls.Config {
 		}
 	}
 	return config
-}
-
-// OAuth2 is a client whose tokens the worker fetches by itself: the client credentials grant (RFC 6749, section 4.4).
-type OAuth2 struct {
-	TokenURL   *url.URL
-	ID, Secret string
-	Scopes     []string
-	Audience   string   // "" for none
-	Host       *url.URL // nil for that of the connection
-}
-
-// oauth2 reads the client, nil for none.
-func (s section) oauth2() *OAuth2 {
-	client := s.section("oauth2", "token_url", "client_id", "client_secret", "scopes", "audience", "host")
-	if client == nil {
-		return nil
-	}
-	return &OAuth2{
-		ID: client.required("client_id"), Secret: client.requiredSecret("client_secret"), Audience: client.text("audience"),
-		TokenURL: client.address("token_url", "https://login.example.com/token"),
-		Host:     client.host("host"), Scopes: client.texts("scopes"),
-	}
 }

@@ -46,6 +46,8 @@ const (
 	LabelResult    = "result"
 	LabelOperation = "operation"
 	LabelTable     = "table"
+	// LabelConnection is the name of a connection.
+	LabelConnection = "connection"
 )
 
 // Values of LabelRole: whose call it is.
@@ -129,6 +131,20 @@ var WatermarkAge = &Metric{
 	"Age of the watermark of an incremental step of type time or date; for a loop, of its oldest watermark.",
 }
 
+// Metrics of logins that are kept for all workers.
+var (
+	LoginExchanges = &Metric{
+		"reprise_login_exchanges_total", Counter,
+		[]string{LabelConnection, LabelResult},
+		"Exchanges of refresh tokens: token, refused, failed, not_sent or unanswered.",
+	}
+	LoginsRequired = &Metric{
+		"reprise_logins_required_total", Counter,
+		[]string{LabelConnection},
+		"How often a refresh token was refused, so that somebody has to log in.",
+	}
+)
+
 // Metrics of activities, which count what this worker has done; workflows count
 // attempts that are answered from outside, and those that are runs of other playbooks.
 var (
@@ -206,7 +222,7 @@ var (
 // All are the metrics of a worker, in the order in which they are documented.
 func All() []*Metric {
 	return []*Metric{
-		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
+		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge, LoginExchanges, LoginsRequired,
 		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}

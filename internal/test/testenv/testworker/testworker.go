@@ -28,6 +28,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/tool"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
@@ -41,6 +42,7 @@ const (
 	directoryVariable = "TESTWORKER_DIRECTORY"
 	stopVariable      = "TESTWORKER_STOP_TIMEOUT"
 	metricsVariable   = "TESTWORKER_METRICS"
+	spoolVariable     = "TESTWORKER_SPOOL"
 )
 
 // stopTimeout is how long running attempts may continue when a worker is stopped, and
@@ -93,7 +95,7 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
 		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
-		Telemetry: watched.Activities(),
+		Telemetry: watched.Activities(), TokenSpool: os.Getenv(spoolVariable), SecretsDirectory: os.Getenv(connection.DirectoryVariable),
 	})
 	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
 	if err != nil {
@@ -105,6 +107,9 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 		return w.Start()
 	})
 	if err != nil {
+		return err
+	}
+	if err := catalogue.ReportTokens(context.Background(), c, os.Getenv(namespaceVariable)); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -151,6 +156,8 @@ type Options struct {
 	// Metrics is a file into which the worker writes the URL of its metrics; "" is
 	// no metrics.
 	Metrics string
+	// Spool is the folder of its token spool; "" is memory alone.
+	Spool string
 	// StopTimeout is how long running attempts may continue when the worker is stopped;
 	// 0 is a second.
 	StopTimeout time.Duration
@@ -186,7 +193,7 @@ func start(options Options) (*Process, error) {
 	cmd.Env = append(os.Environ(),
 		queueVariable+"="+options.TaskQueue, addressVariable+"="+options.Address,
 		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
-		metricsVariable+"="+options.Metrics, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
+		metricsVariable+"="+options.Metrics, spoolVariable+"="+options.Spool, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
 		cmd.Env = append(cmd.Env, tool.ConnectionVariable(name)+"="+url)
 	}

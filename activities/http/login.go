@@ -1,0 +1,173 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connection"
+	"reprise/interpreter"
+	"reprise/interpreter/login"
+)
+
+// loginPatience is how long an attempt waits for the token of a login: for an exchange, and a second one where the worker that
+// made the first is lost.
+const loginPatience = 2 * time.Minute
+
+// keptLogin gives tokens of a login that all workers share.
+type keptLogin struct {
+	name   string
+	of     *connection.OAuth2
+	logins tool.LoginTokens
+	after  atomic.Int64 // generation of the token that was given last
+}
+
+// issue requests a token that is newer than the last one.
+func (l *keptLogin) issue(ctx context.Context) (accessToken, error) {
+	if l.logins == nil {
+		return accessToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", l.name)
+	}
+	given, err := l.logins.LoginToken(ctx, l.name, l.of.RefreshToken, int(l.after.Load()))
+	if err != nil {
+		return accessToken{}, err
+	}
+	l.after.Store(int64(given.Generation))
+	return accessToken{value: "Bearer " + given.Access, token: given.Access, until: given.UsableUntil}, nil
+}
+
+// failure is an error of issue as that of an attempt.
+func (l *keptLogin) failure(name string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &tool.Error{
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: "timeout",
+			Message: fmt.Sprintf("connection %q: its login gave no token within %s", name, loginPatience),
+		}
+	}
+	return err
+}
+
+// ExchangeLogin sends the refresh token of a connection to its token endpoint. An endpoint that knows the client in the body
+// alone gets a second request: it has refused the client, so it has not seen the token.
+func (t *Tool) ExchangeLogin(ctx context.Context, name, refresh string, begin func() error) (tool.ExchangedTokens, login.ExchangeEnd, error) {
+	credentials, err := t.login(ctx, name)
+	if err != nil {
+		return tool.ExchangedTokens{}, login.EndNotSent, err
+	}
+	kept, isLogin := credentials.issuer().(*keptLogin)
+	if !isLogin {
+		return tool.ExchangedTokens{}, login.EndNotSent, tool.ConfigErrorf("connection %q is no login with a refresh token any more", name)
+	}
+	if err := begin(); err != nil {
+		return tool.ExchangedTokens{}, login.EndNotSent, fmt.Errorf("connection %q: the exchange of its refresh token is left to another worker: %w", name, err)
+	}
+	client := *t.tokens.http
+	if credentials.transport != nil {
+		client.Transport = credentials.transport
+	}
+	x := &loginExchange{name: name, of: kept.of, http: &client}
+	return x.run(ctx, refresh)
+}
+
+// issuer is who fetches the tokens of the connection, nil for nobody.
+func (l *credentials) issuer() issuer {
+	if l.tokens == nil {
+		return nil
+	}
+	return l.tokens.issuer
+}
+
+// loginExchange exchanges one refresh token.
+type loginExchange struct {
+	name string
+	of   *connection.OAuth2
+	http *http.Client
+	sent atomic.Bool // something of a request has reached the endpoint
+}
+
+// run makes the exchange within tokenTimeout, after which nothing of it is sent any more.
+func (x *loginExchange) run(ctx context.Context, refresh string) (tool.ExchangedTokens, login.ExchangeEnd, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
+	asked := time.Now()
+	token, err := x.request(context.WithValue(ctx, oauth2.HTTPClient, x.http), refresh)
+	if err != nil {
+		end, failure := x.failed(err)
+		return tool.ExchangedTokens{}, end, failure
+	}
+	access, err := bearerToken(token, asked)
+	if err != nil {
+		return tool.ExchangedTokens{}, login.EndUnanswered, x.failureOf(err)
+	}
+	tokens := tool.ExchangedTokens{Access: access.token, UsableUntil: access.until, Scopes: scopesOf(token)}
+	if token.RefreshToken != refresh {
+		tokens.Refresh = token.RefreshToken
+	}
+	return tokens, login.EndToken, nil
+}
+
+// request sends the refresh token with the client in the header, and else in the body.
+func (x *loginExchange) request(ctx context.Context, refresh string) (*oauth2.Token, error) {
+	config := oauth2.Config{ClientID: x.of.ID, ClientSecret: x.of.Secret, Endpoint: oauth2.Endpoint{TokenURL: x.of.TokenURL.String(), AuthStyle: oauth2.AuthStyleInHeader}}
+	if x.of.Secret == "" { // RFC 6749, section 3.2.1
+		config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok || refused.ErrorCode == invalidGrant || x.of.Secret == "" || !unknownClient(refused.Response.StatusCode) {
+		return token, err
+	}
+	config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	again, errAgain := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	if refusedAgain, ok := errors.AsType[*oauth2.RetrieveError](errAgain); ok && refusedAgain.ErrorCode != invalidGrant && unknownClient(refusedAgain.Response.StatusCode) {
+		return nil, err
+	}
+	return again, errAgain
+}
+
+// invalidGrant is what token endpoints call a refresh token that is good no more (RFC 6749, section 5.2).
+const invalidGrant = "invalid_grant"
+
+// failed is the end of an exchange with an error.
+func (x *loginExchange) failed(err error) (login.ExchangeEnd, error) {
+	failure := x.failureOf(err)
+	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case !answered && !x.sent.Load():
+		return login.EndNotSent, failure
+	case !answered:
+		return login.EndUnanswered, failure
+	case refused.ErrorCode == invalidGrant:
+		return login.EndRefused, failure
+	case slices.Contains([]int{http.StatusOK, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout}, refused.Response.StatusCode):
+		return login.EndUnanswered, failure // who is behind it may have exchanged the token
+	}
+	return login.EndFailed, failure
+}
+
+// failureOf is an error of the endpoint as that of an attempt.
+func (x *loginExchange) failureOf(err error) error {
+	if tool.IsContextError(err) {
+		err = &url.Error{Op: "Post", URL: tool.Origin(x.of.TokenURL), Err: err}
+	}
+	return tokenError(x.name, x.of.TokenURL, err)
+}
+
+// scopesOf are those that an endpoint has granted, nil where it does not say.
+func scopesOf(token *oauth2.Token) []string {
+	text, _ := token.Extra("scope").(string)
+	if text == "" {
+		return nil
+	}
+	return strings.Fields(text)
+}

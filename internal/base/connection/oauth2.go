@@ -1,0 +1,78 @@
+package connection
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// OAuth2 is a client whose tokens the worker fetches by itself (RFC 6749).
+type OAuth2 struct {
+	// Grant is one of Grants.
+	Grant    string
+	TokenURL *url.URL
+	ID       string
+	Secret   string // "" for a client without one, which has a login
+	Scopes   []string
+	Audience string   // "" for none
+	Host     *url.URL // nil for that of the connection
+	// RefreshToken is the one that a login begins with, "" for none.
+	RefreshToken string
+}
+
+// The grants.
+const (
+	GrantClient  = "client_credentials" // RFC 6749, section 4.4
+	GrantRefresh = "refresh_token"      // section 6
+)
+
+// Grants are what oauth2.grant may be.
+var Grants = []string{GrantClient, GrantRefresh}
+
+// Kept reports whether the client has a login, whose tokens are kept for all workers.
+func (c *OAuth2) Kept() bool { return c.Grant != GrantClient }
+
+// oauth2 reads the client, nil for none.
+func (s section) oauth2() *OAuth2 {
+	client := s.section("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token")
+	if client == nil {
+		return nil
+	}
+	of := &OAuth2{
+		Grant: client.grant(), ID: client.required("client_id"), Audience: client.text("audience"),
+		TokenURL: client.address("token_url", "https://login.example.com/token"),
+		Host:     client.host("host"), Scopes: client.texts("scopes"),
+	}
+	if of.Kept() {
+		of.Secret = client.secret("client_secret")
+		client.refuseBeside(of.Grant, "audience")
+	} else {
+		of.Secret = client.requiredSecret("client_secret")
+		client.refuseBeside(of.Grant, "refresh_token")
+	}
+	if of.Grant == GrantRefresh {
+		of.RefreshToken = client.requiredSecret("refresh_token")
+	}
+	return of
+}
+
+// grant is the grant of the client, client_credentials where it does not say.
+func (s section) grant() string {
+	if !s.has("grant") {
+		return GrantClient
+	}
+	grant := s.text("grant")
+	if !slices.Contains(Grants, grant) {
+		s.d.fail(s.at("grant"), "must have one of %s as oauth2.grant", strings.Join(Grants, ", "))
+	}
+	return grant
+}
+
+// refuseBeside refuses keys that a grant does not use.
+func (s section) refuseBeside(grant string, keys ...string) {
+	for _, key := range keys {
+		if s.has(key) {
+			s.d.fail(s.at(key), "has %s, which the grant %s does not use", s.name(key), grant)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+	"reprise/interpreter"
+	"reprise/interpreter/login"
+	"reprise/interpreter/source"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// exchangeTimeout bounds an exchange, with all that its worker does around the request.
+const exchangeTimeout = time.Minute
+
+// LoginWorkflow keeps the tokens of one login for the workers of its task queue. It alone has them make exchanges, one at a
+// time, since many servers revoke a login whose refresh token comes twice. Its decisions are a rule of the interpreter
+// (login.StoredLogin). It never ends: without it somebody has to log in anew.
+func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	k := &storedLogin{StoredLogin: stored}
+	k.endless = newEndless(k.render)
+	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
+		return err
+	}
+	return serve(ctx, k)
+}
+
+// storedLogin drives a StoredLogin.
+type storedLogin struct {
+	login.StoredLogin
+	endless
+
+	waiting []login.TokenRequest // that are not answered
+}
+
+func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetUpdateHandlerWithOptions(ctx, login.TokenUpdate, k.giveToken,
+			workflow.UpdateHandlerOptions{Validator: login.TokenRequest.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.SpooledUpdate,
+			func(ctx workflow.Context, outcome login.ExchangeOutcome) error {
+				if k.Accept(outcome, workflow.Now(ctx)) {
+					k.changed = true
+					gate.Logger(ctx).Info("an exchange whose worker was lost was reported from a spool", "connection", k.Connection, "generation", outcome.Number)
+				}
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: login.ExchangeOutcome.Check}),
+	)
+}
+
+func (k *storedLogin) serveQueries(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, login.StatusQuery, func() (login.LoginStatus, error) { return k.Status(), nil }),
+		workflow.SetQueryHandler(ctx, login.SnapshotQuery, func() (login.StoredLogin, error) { return k.StoredLogin, nil }),
+	)
+}
+
+// giveToken answers a worker once there is a token, or none to be had.
+func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest) (answer login.TokenAnswer, err error) {
+	k.Connection = request.Connection
+	if k.Adopt(request.Seed, workflow.Now(ctx)) {
+		k.changed = true
+	}
+	k.waiting = append(k.waiting, request)
+	err = workflow.Await(ctx, func() (answered bool) {
+		answer, answered = k.Answer(request, workflow.Now(ctx))
+		return answered
+	})
+	at := slices.Index(k.waiting, request)
+	k.waiting = slices.Delete(k.waiting, at, at+1)
+	return answer, err
+}
+
+// isWanted reports whether somebody waits for an exchange.
+func (k *storedLogin) isWanted(ctx workflow.Context) bool {
+	return slices.ContainsFunc(k.waiting, func(request login.TokenRequest) bool {
+		_, answered := k.Answer(request, workflow.Now(ctx))
+		return !answered
+	})
+}
+
+// isLong keeps the history while somebody waits: no handler may wait for this loop then.
+func (k *storedLogin) isLong(ctx workflow.Context) bool {
+	return len(k.waiting) == 0 && k.endless.isLong(ctx)
+}
+
+func (k *storedLogin) isDue(ctx workflow.Context) bool { return k.changed || k.isWanted(ctx) }
+
+// act makes the exchange that somebody waits for, once the one before it cannot be reported any more.
+func (k *storedLogin) act(ctx workflow.Context) {
+	k.endless.act(ctx)
+	if !k.isWanted(ctx) {
+		return
+	}
+	if wait := k.ReportedBy.Sub(workflow.Now(ctx)); wait > 0 {
+		_, _ = workflow.AwaitWithTimeout(ctx, wait, func() bool { return !k.isWanted(ctx) }) // no cancel ends it
+		return
+	}
+	k.exchange(ctx)
+}
+
+// exchange has a worker exchange the refresh token.
+func (k *storedLogin) exchange(ctx workflow.Context) {
+	request, refresh := k.NextExchange(), k.Refresh
+	to := gate.ToTool(login.ExchangeActivity, exchangeTimeout, fmt.Sprintf("exchange %d of the login %s", request.Number, k.Connection))
+	to.Tries = 1 // a server may revoke a login whose token comes twice
+	outcome, err := gate.Send[login.ExchangeOutcome](ctx, to, request, "a refresh token")
+	if err != nil {
+		outcome = lostExchange(request, err)
+	}
+	if k.changed = true; refresh != k.Refresh {
+		return // reported from a spool, or another login, meanwhile
+	}
+	required := k.Required
+	k.End(outcome, err != nil, workflow.Now(ctx))
+	metrics := gate.MetricsOf(ctx)
+	metrics.Add(meter.LoginExchanges, 1, k.Connection, string(outcome.End))
+	if k.Required != "" && required == "" {
+		metrics.Add(meter.LoginsRequired, 1, k.Connection)
+		gate.Logger(ctx).Error("somebody has to log in", "connection", k.Connection, "why", k.Required)
+	}
+}
+
+// lostExchange is the outcome of an exchange that no worker has reported. Its last heartbeat says whether it may have been sent.
+func lostExchange(request login.ExchangeRequest, err error) login.ExchangeOutcome {
+	end, mark := login.EndUnanswered, login.ExchangeMark{}
+	if lost, ok := errors.AsType[*temporal.TimeoutError](err); ok && (!lost.HasLastHeartbeatDetails() || lost.LastHeartbeatDetails(&mark) == nil && !mark.Sent) {
+		end = login.EndNotSent
+	}
+	return login.ExchangeOutcome{Number: request.Number, End: end, Failure: &login.LoginFailure{
+		Kind: string(interpreter.KindConnection), Class: string(interpreter.ClassRetryable), Type: "login",
+		Message: fmt.Sprintf("connection %q: the worker that exchanged the refresh token was lost", request.Connection),
+	}}
+}
+
+func (k *storedLogin) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	return gate.ContinueAsNew(ctx, login.WorkflowName, k.StoredLogin, "the tokens of a login")
+}
+
+// render shows what may be shown.
+func (k *storedLogin) render(ctx workflow.Context) {
+	table, status := gate.NewMarkdownTable("what", ""), k.Status()
+	for _, row := range [][2]string{
+		{"login by", status.By},
+		{"at", gate.RenderTime(status.At)},
+		{"refreshed", gate.RenderTime(status.Refreshed)},
+		{"next refresh", gate.RenderTime(status.NextRefresh)},
+		{"scopes", strings.Join(status.Scopes, " ")},
+		{"login required", status.Required},
+		{"last failure", status.Failure},
+	} {
+		if row[1] != "" {
+			table.Row(row[0], source.Code(row[1], protocol.MaxText))
+		}
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Login of the connection %s, generation %d\n\n%s", source.Code(k.Connection, protocol.MaxText), status.Generation, table))
+}
