@@ -82,7 +82,7 @@ func builtIn(res Resources) []tool.Tool {
 		python.New(lent, code),
 		local,
 		transfer.New(lent, transfer.Options{
-			Land: web.Land, Open: files.Open, Databases: map[string]tool.Ledger{"postgres": database, "sqlite": local},
+			Land: web.Land, Open: files.Open, Targets: map[string]tool.Ledger{"postgres": database, "sqlite": local, "file": files},
 			Queries: map[string]sqltool.RowReader{"postgres": database, "sqlite": local}, Reshape: attempt.Reshape,
 		}),
 		webhook.New(lent, callbacks),

@@ -19,7 +19,7 @@ import (
 
 var _ sqltool.RowReader = (*Tool)(nil)
 
-// ReadRows reads the rows of a statement. It stands within a query of its own, in which SQLite accepts nothing that writes.
+// ReadRows reads the rows of a statement, which is within another query: SQLite accepts nothing there that writes.
 func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sqltool.QueryPage, each func(sqltool.QueriedRow) error) error {
 	query, err := sqltool.ReadQuery(in, statement.SQLite)
 	if err != nil {

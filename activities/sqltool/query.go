@@ -30,7 +30,7 @@ type QueriedRow struct {
 // ErrEnough ends the reading of rows.
 var ErrEnough = errors.New("the rows are enough")
 
-// QueryPage asks for some of a statement's rows, in the order of a column whose values tell them apart.
+// QueryPage asks for some of a statement's rows, in the order of a column whose values are unique.
 type QueryPage struct {
 	Column string
 	After  []byte // the key of the row before, nil from the first row on

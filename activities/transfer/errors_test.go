@@ -66,7 +66,7 @@ func TestRowsInShape(t *testing.T) {
 		"from": map[string]any{"tool": "file", "path": "a.csv", "csv": map[string]any{"delimiter": ";", "encoding": "windows-1252"}},
 		"to":   with(w.table("sqlite"), map[string]any{"rejected": map[string]any{"table": "refused"}}), "batch": 2,
 	}
-	moves := transfer.New(w.res, transfer.Options{Land: w.web.Land, Open: w.files.Open, Databases: w.sql, Reshape: attempt.Reshape})
+	moves := transfer.New(w.res, transfer.Options{Land: w.web.Land, Open: w.files.Open, Targets: w.sql, Reshape: attempt.Reshape})
 	result, err := moves.Run(t.Context(), interpreter.ToolInput{
 		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: "k", Fields: tooltest.Fields(fields),
 		Shape: &interpreter.RowWork{Only: true, Fields: []interpreter.RowField{
@@ -141,7 +141,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		Open: func(context.Context, interpreter.ToolInput) (*format.RowSource, error) {
 			return &format.RowSource{Content: source, Size: source.size, What: "endless", Format: format.CSV}, nil
 		},
-		Databases: map[string]tool.Ledger{"sqlite": counts},
+		Targets: map[string]tool.Ledger{"sqlite": counts},
 	})
 	runtime.GC()
 	result, err := moves.Run(t.Context(), interpreter.ToolInput{Step: "load", OperationKey: "k", Fields: tooltest.Fields(map[string]any{

@@ -290,7 +290,7 @@ func (m *move) write(ctx context.Context, b batch) error {
 		var written interpreter.ToolResult
 		if written, err = m.enter(ctx, in, next); err == nil {
 			m.at.LeftOut, m.at.Written = m.at.LeftOut.Plus(written.Meta.LeftOut), m.at.Written.Plus(written.Meta.Rows)
-			if written.Noted != nil {
+			if written.Noted != nil || written.Meta.Rows == nil { // of a write before, or of a file, which counts nothing
 				m.at.Written = m.at.Written.Plus(m.given())
 			}
 			m.note(notes)

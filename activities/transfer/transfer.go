@@ -27,9 +27,9 @@ type Options struct {
 	Land func(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error)
 	// Open opens a file: file.
 	Open func(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error)
-	// Databases are the tools that write to tables, and Queries those that read the rows of a statement, by their names.
-	Databases map[string]tool.Ledger
-	Queries   map[string]sqltool.RowReader
+	// Targets are the tools that write rows and keep with them how far a source is, and Queries those that read the rows of a statement, by their names.
+	Targets map[string]tool.Ledger
+	Queries map[string]sqltool.RowReader
 	// Reshape brings the rows of a batch into shape.
 	Reshape func(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error)
 }
@@ -63,7 +63,7 @@ const (
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "transfer",
-		Summary: "Moves rows of any number to a table, a batch at a time.",
+		Summary: "Moves rows of any number to a table or file, a batch at a time.",
 		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
 tool. Its rows are those of a statement, the lines of CSV and JSON Lines, or the elements
 of the list that JSON is. to names the table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
@@ -92,6 +92,11 @@ again, into a file without a name; that needs mode upsert or replace. The statem
 only read: it begins with select, values or with, and its templates become bind
 parameters. The ledger has the last key of each batch.
 
+With tool file, to names a file of the worker's directory, to which rows are appended as
+jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
+the file once, whatever fails; rows of batches before an error stay. mode overwrite is
+refused: readers would see the new file in part.
+
 A source is known by a hash of its bytes. If it is another one when a transfer
 continues, the transfer starts again with modes upsert and replace; with other modes it
 fails with a final error of type source_changed. A file that changes while it is read is
@@ -107,7 +112,7 @@ An attempt may take 6 hours, if timeout does not say otherwise.`,
 					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
 				},
 			}},
-			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite"}, Required: true, Doc: "The table: a map with tool and the fields of its table mode, as in a sink."},
+			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite", "file"}, Required: true, Doc: "The table or file: a map with tool and its fields, as in a sink."},
 			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "How many rows are written in one transaction, at most."},
 		},
 		Secrets: []string{playbook.FieldFrom},
@@ -145,8 +150,8 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 		return nil, tool.ConfigErrorf("%w", err)
 	}
 	m := &move{tool: t, in: in, from: from, to: to, rows: rowsOfBatch}
-	if m.table = t.options.Databases[to.Tool]; m.table == nil {
-		return nil, tool.ConfigErrorf("step %q: tool of to is %q; it must be postgres or sqlite", in.Step, to.Tool)
+	if m.table = t.options.Targets[to.Tool]; m.table == nil {
+		return nil, tool.ConfigErrorf("step %q: tool of to is %q; it must be postgres, sqlite or file", in.Step, to.Tool)
 	}
 	if m.query = t.options.Queries[from.Tool]; m.query == nil && from.Tool != "http" && from.Tool != "file" {
 		return nil, tool.ConfigErrorf("step %q: tool of from is %q; it must be http, file, postgres or sqlite", in.Step, from.Tool)
@@ -172,8 +177,20 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 	return m, nil
 }
 
+// readFileMode refuses to replace a file, which would be there in part until the end.
+func (m *move) readFileMode() error {
+	mode, err := tool.TextField(m.to, playbook.FieldMode)
+	if err == nil && strings.EqualFold(strings.TrimSpace(mode), playbook.ModeOverwrite) {
+		err = tool.ConfigErrorf("step %q: a transfer appends to a file, and mode of to is overwrite; name a file of its own in path, such as orders-{{ run.id }}.csv", m.in.Step)
+	}
+	return err
+}
+
 // readMode reads how rows meet those of the table.
 func (m *move) readMode() error {
+	if m.to.Tool == "file" {
+		return m.readFileMode()
+	}
 	if table, err := tool.TextField(m.to, "table"); err != nil || strings.TrimSpace(table) == "" {
 		return tool.ConfigErrorf("step %q: to needs table, the name of the table that the rows are written to", m.in.Step)
 	}

@@ -137,7 +137,7 @@ func (w *world) attempt(key string, database *mortal, name string, fields map[st
 // attemptWith is attempt with the parameters of the source's statement.
 func (w *world) attemptWith(key string, database *mortal, name string, fields map[string]any, params []expression.Value) (interpreter.ToolResult, error) {
 	moves := transfer.New(w.res, transfer.Options{
-		Land: w.web.Land, Open: w.files.Open, Databases: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.Reshape,
+		Land: w.web.Land, Open: w.files.Open, Targets: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.Reshape,
 	})
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
@@ -156,7 +156,9 @@ func (w *world) move(key, name string, fields map[string]any) (interpreter.ToolR
 func (w *world) queries() map[string]sqltool.RowReader {
 	all := map[string]sqltool.RowReader{}
 	for name, database := range w.sql {
-		all[name] = database.(sqltool.RowReader)
+		if reader, reads := database.(sqltool.RowReader); reads {
+			all[name] = reader
+		}
 	}
 	return all
 }

@@ -16,6 +16,7 @@ const (
 	FieldMode          = "mode"
 	FieldDeleteMissing = "delete_missing"
 	ModeReplace        = "replace"
+	ModeOverwrite      = "overwrite" // of a file
 )
 
 // IsRepeatable reports whether rows that are written again in a mode take the place of those that are there.

@@ -162,7 +162,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 		return
 	}
 	if spec.Dialect != "" {
-		checkMovedQuery(c, call.Action.Field(playbook.FieldTo).Call(), inner)
+		checkMovedQuery(c, spec, call.Action.Field(playbook.FieldTo).Call(), inner)
 	}
 	if as := inner.Field("format"); as != nil && (as.Value == "xml" || as.Value == "text") {
 		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl or json, which are read row by row, not %q", field.Name, as.Value)

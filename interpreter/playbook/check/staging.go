@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -65,6 +66,12 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 		c.Errorf(statement.Pos, codeFieldType, "to writes rows to a table, and statement does not; replace it by table")
 		return
 	}
+	if to.Traits().IntoFile {
+		if mode := to.Field(playbook.FieldMode); mode != nil && strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
+			c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and would show the new one in part; remove mode: overwrite, and name a file of its own in path, such as orders-{{ run.id }}.csv")
+		}
+		return
+	}
 	if to.Field("table") == nil && !c.partial {
 		c.Errorf(to.Pos, codeMissingField, "to needs table, the name of the table that the rows are written to")
 	}
@@ -78,13 +85,15 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 
 // checkMovedQuery checks a statement whose rows are moved. One without an order begins anew in each attempt, which may be done where
 // rows take the place of those that are there.
-func checkMovedQuery(c *checker, to, from *playbook.Action) {
+func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Action) {
 	for _, entry := range from.Fields {
 		switch entry.Key {
 		case playbook.StatementField, playbook.FieldPath, playbook.FieldOrderBy:
 		default:
-			c.Errorf(entry.KeyPos, codeFieldType, "from reads rows by a statement, and %s does not apply to it; remove it", entry.Key)
-			return
+			if _, known := spec.Field(entry.Key); known {
+				c.Errorf(entry.KeyPos, codeFieldType, "from reads rows by a statement, and %s does not apply to it; remove it", entry.Key)
+				return
+			}
 		}
 	}
 	query, order := from.Field(playbook.StatementField), from.Field(playbook.FieldOrderBy)

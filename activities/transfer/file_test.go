@@ -1,0 +1,133 @@
+package transfer_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities/file"
+)
+
+// fileRows are those of a file, as another reader finds them.
+func (w *world) fileRows(name string) (rows [][3]string) {
+	w.Helper()
+	content, err := os.ReadFile(filepath.Join(w.dir, name))
+	require.NoError(w, err)
+	if filepath.Ext(name) == ".csv" {
+		records, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
+		require.NoError(w, err)
+		require.Equal(w, []string{"id", "name", "note"}, records[0])
+		for _, record := range records[1:] {
+			rows = append(rows, [3]string(record))
+		}
+		return rows
+	}
+	for line := range bytes.Lines(content) {
+		row := struct{ ID, Name, Note string }{}
+		require.NoError(w, json.Unmarshal(line, &row))
+		rows = append(rows, [3]string{row.ID, row.Name, row.Note})
+	}
+	return rows
+}
+
+// cut leaves a file without its last bytes, as a worker that dies while it appends.
+func (w *world) cut(name string, bytes int64) {
+	w.Helper()
+	info, err := os.Stat(filepath.Join(w.dir, name))
+	require.NoError(w, err)
+	require.NoError(w, os.Truncate(filepath.Join(w.dir, name), max(0, info.Size()-bytes)))
+}
+
+// TestFilesHaveRowsOnce: whichever append a worker dies at, another one continues, and the file has what another reader of CSV finds in
+// the source, behind what was there before.
+func TestFilesHaveRowsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	content := orders(1, 25, "a")
+	want := parsed(t, content)
+	w.put("orders.csv", content)
+	_, err := w.move("fill", "sqlite", map[string]any{"from": map[string]any{"tool": "file", "path": "orders.csv"}, "to": w.table("sqlite")})
+	require.NoError(t, err)
+	for _, ext := range []string{"csv", "jsonl"} {
+		for source, from := range map[string]map[string]any{
+			"file":  {"tool": "file", "path": "orders.csv"},
+			"query": {"tool": "sqlite", "path": "orders.db", "statement": "SELECT printf('%02d', id) AS id, name, note FROM orders", "order_by": "id"},
+		} {
+			for at := range 5 {
+				for _, before := range []bool{true, false} {
+					key := fmt.Sprint(ext, source, at, before)
+					name := key + "." + ext
+					fields := map[string]any{"from": from, "to": map[string]any{"tool": "file", "path": name}, "batch": 10}
+					w.sql["file"] = file.New(w.res)
+					_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
+					if at > 0 && at < 4 {
+						require.ErrorIs(t, err, errDied, key)
+					}
+					w.sql["file"] = file.New(w.res) // of another process
+					result, err := w.move(key, "file", fields)
+					require.NoError(t, err, key)
+					require.Equal(t, 25, result.Data.Data.(map[string]any)["rows"], key)
+					require.EqualValues(t, 25, result.Meta.Rows.Written, key)
+					require.Len(t, result.Meta.Rows.Tables, 1, key)
+					found := w.fileRows(name)
+					require.Len(t, found, 25, key)
+					for i, row := range found {
+						require.Equal(t, want[i][1:], row[1:], key)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestHalfAppends: what a worker has appended in part is cut off before the batch is written again.
+func TestHalfAppends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("orders.csv", orders(1, 25, "a"))
+	w.put("out.csv", []byte("id,name,note\n0,before,x\n"))
+	w.sql["file"] = file.New(w.res)
+	fields := map[string]any{"from": map[string]any{"tool": "file", "path": "orders.csv"}, "to": map[string]any{"tool": "file", "path": "out.csv"}, "batch": 10}
+	_, err := w.attempt("k", &mortal{Ledger: w.sql["file"], at: 2}, "file", fields)
+	require.ErrorIs(t, err, errDied)
+	journal, err := os.ReadFile(filepath.Join(w.dir, "out.csv.reprise"))
+	require.NoError(t, err)
+	end := bytes.LastIndex(journal, []byte("\ndone "))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "out.csv.reprise"), journal[:end+1], 0o600))
+	w.cut("out.csv", 7)
+	w.sql["file"] = file.New(w.res)
+	_, err = w.move("k", "file", fields)
+	require.NoError(t, err)
+	require.Equal(t, append([][3]string{{"0", "before", "x"}}, parsed(t, orders(1, 25, "a"))...), w.fileRows("out.csv"))
+}
+
+// TestFilesThatCannotBeWritten: what a file does not take is an error that says where, and rows before it stay.
+func TestFilesThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sql["file"] = file.New(w.res)
+	w.put("a.jsonl", []byte("{\"id\":1}\n{\"id\":2}\n{\"id\":3,\"more\":1}\n"))
+	from := map[string]any{"tool": "file", "path": "a.jsonl"}
+	for says, to := range map[string]map[string]any{
+		`(lines 3 to 3) of a.jsonl: write out.csv as csv: row 0 has "more", which is not a column; the columns are id`: {"path": "out.csv"},
+		"mode of to is overwrite":    {"path": "b.csv", "mode": "overwrite"},
+		"under the worker's":         {"path": "../b.csv"},
+		"does not say its format":    {"path": "b"},
+		"must be jsonl or csv":       {"path": "b.json", "format": "json"},
+		"one of the worker's own":    {"path": ".reprise/b.csv"},
+		"applies only when reading":  {"path": "b.csv", "compression": "gzip"},
+		"was changed while it was r": {"path": "a.jsonl"},
+	} {
+		_, err := w.move(says, "file", map[string]any{"from": from, "to": with(to, map[string]any{"tool": "file"}), "batch": 1})
+		require.ErrorContains(t, err, says)
+	}
+	content, err := os.ReadFile(filepath.Join(w.dir, "out.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "id\n1\n2\n", string(content))
+}
