@@ -109,7 +109,7 @@ func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task c
 			p.addMaker(book, step, within+step.Name)
 		}
 	}
-	for _, step := range book.Steps {
+	for _, step := range book.CallSteps() {
 		if step.Action == nil {
 			continue
 		}

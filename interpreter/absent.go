@@ -96,7 +96,11 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	}
 	hidden := []string{step.Name}
 	if step.Loop != nil {
-		nodes, hidden = append(nodes, step.Loop.Collection), append(hidden, step.Loop.Element)
+		if hidden = append(hidden, step.Loop.Element); step.Loop.Source != nil {
+			nodes = append(nodes, book.CallNodes(step.Loop.Source)...)
+		} else {
+			nodes = append(nodes, step.Loop.Collection)
+		}
 	}
 	for collect := range step.Collects() {
 		hidden = append(hidden, collect.Into)

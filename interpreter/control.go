@@ -142,7 +142,7 @@ func (t Tuning) Check() error {
 
 // IsPaused reports whether no attempt of a step may begin.
 func (c Control) IsPaused(step string) bool {
-	_, alone := slices.BinarySearch(c.Steps, step)
+	_, alone := slices.BinarySearch(c.Steps, playbook.LoopStep(step))
 	return c.Paused || alone
 }
 

@@ -80,6 +80,9 @@ type LoopResult struct {
 	Cut *Cut `json:"cut,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget *ErrorObject `json:"budget,omitempty"`
+	// SourceError is the failure of the source, which gave no more elements; SourceCut says that it gave not all that it has.
+	SourceError *ErrorObject `json:"source_error,omitempty"`
+	SourceCut   bool         `json:"source_cut,omitempty"`
 	// Broken is set when the loop, or a shard of it, was ended from outside.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -100,6 +103,12 @@ func NewLoopResult(n int) *LoopResult {
 		Results: make([]expression.Value, n), Errors: []LoopError{},
 		Stats: LoopStats{Total: n, Cancelled: n},
 	}
+}
+
+// Grow adds n elements that a source gave; they count as cancelled until Add records how they ended.
+func (l *LoopResult) Grow(n int) {
+	l.Stats.Total += n
+	l.Stats.Cancelled += n
 }
 
 // DropResults keeps counts and errors only (docs/concepts/loops.md).
@@ -173,6 +182,10 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	if shard.Broken != nil {
 		l.Broken = shard.Broken
 	}
+	if shard.SourceError != nil {
+		l.SourceError = shard.SourceError
+	}
+	l.SourceCut = l.SourceCut || shard.SourceCut
 }
 
 // addCut keeps the first in the collection's order.
@@ -184,7 +197,8 @@ func (l *LoopResult) addCut(cut *Cut) {
 
 // ReadAll reports whether every iteration has read all that it was to read.
 func (l *LoopResult) ReadAll() bool {
-	return l.Stats.Success == l.Stats.Total && l.Stats.Truncated+l.Incomplete+l.Partial == 0 && l.Budget == nil && l.Broken == nil
+	return l.Stats.Success == l.Stats.Total && l.Stats.Truncated+l.Incomplete+l.Partial == 0 && l.Budget == nil && l.Broken == nil &&
+		l.SourceError == nil && !l.SourceCut
 }
 
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings, of which 100,000
@@ -276,7 +290,7 @@ func (k LoopCounts) Spent(step *playbook.Step) *ErrorObject {
 // Status is the step's status by success/total, unrounded (docs/concepts/loops.md).
 // An empty collection is completed.
 func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
-	if l.Budget != nil || l.Broken != nil {
+	if l.Budget != nil || l.Broken != nil || l.SourceError != nil {
 		return Failed
 	}
 	if l.Stats.Total == 0 {
@@ -356,6 +370,9 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 	case l.Budget != nil:
 		return l.Budget
 	}
+	if l.SourceError != nil && l.Broken == nil {
+		return l.sourceFailed(step)
+	}
 	failure := &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
 		Message: fmt.Sprintf("step %s: %d of %d iterations failed", step.Name, l.Stats.Failed, l.Stats.Total),
@@ -369,6 +386,18 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 		failure.Message += "; it was ended from outside: " + l.Broken.Message
 	}
 	return failure
+}
+
+// typeSourceFailed is the type of the error of a loop whose source failed.
+const typeSourceFailed = "SourceFailed"
+
+// sourceFailed is that error: what the source gave until then, and how that ended.
+func (l *LoopResult) sourceFailed(step *playbook.Step) *ErrorObject {
+	return &ErrorObject{
+		Kind: KindLoop, Class: ClassFinal, Type: typeSourceFailed, Status: l.SourceError.Status,
+		Message: fmt.Sprintf("step %s: its source failed after %d elements, of which %d completed, %d failed and %d were cancelled: %s",
+			step.Name, l.Stats.Total, l.Stats.Success, l.Stats.Failed, l.Stats.Cancelled, l.SourceError.Message),
+	}
 }
 
 // DeadLetterSink is where a step's failed iterations are written; nil for
@@ -387,6 +416,14 @@ func Unwritten(step *playbook.Step) []string {
 		return nil
 	}
 	return []string{"its failure is not written to the sink of loop.dead_letter, but starter dead-letters lists it"}
+}
+
+// TextSoFar is Text for a loop whose source may give more elements: "35 completed, 1 failed, 164 to go of 200 so far".
+func (s LoopStats) TextSoFar(open bool) string {
+	if !open {
+		return s.Text()
+	}
+	return s.Text() + " so far"
 }
 
 // Text says how far a loop is, and how it has ended, in the same words everywhere: "35

@@ -119,9 +119,11 @@ func (i *CallIncremental) Record() *StateRecord {
 
 // LoopRecord is the part of a StepRecord that only loops have.
 type LoopRecord struct {
-	WorkflowID string      `json:"workflow_id"`
-	Stats      LoopStats   `json:"stats"`
-	Errors     []LoopError `json:"errors,omitempty"`
+	WorkflowID string    `json:"workflow_id"`
+	Stats      LoopStats `json:"stats"`
+	// Open says that the loop runs over a source and has not ended: only it knows how many elements there are.
+	Open   bool        `json:"open,omitempty"`
+	Errors []LoopError `json:"errors,omitempty"`
 	// Warning is which warning of the run, from 1, says how many iterations failed; 0 for none.
 	Warning int `json:"warning,omitempty"`
 }

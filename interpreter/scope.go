@@ -52,7 +52,7 @@ type Data struct {
 // ElementPosition places an iteration within its loop; kept in workflow history.
 type ElementPosition struct {
 	Index int `json:"index"` // from 0
-	Size  int `json:"size"`
+	Size  int `json:"size"`  // of the collection; 0 while the source of the loop has not ended
 }
 
 // Scope resolves the names of an expression at its position (docs/concepts/expressions.md#names):
@@ -158,7 +158,9 @@ func (s *Scope) loop() any {
 	if s.position == nil {
 		return nil
 	}
-	return map[string]any{
-		"index": s.position.Index, "count": s.position.Index + 1, "size": s.position.Size,
+	loop := map[string]any{"index": s.position.Index, "count": s.position.Index + 1, "size": s.position.Size}
+	if s.position.Size == 0 {
+		loop["size"] = nil // the source of the loop has not ended
 	}
+	return loop
 }

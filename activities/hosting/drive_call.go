@@ -101,6 +101,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	}
 	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.View().NewChunk(h.clock.Now()), h.call.View().Snapshot()
+	h.chunk.AtMost(h.in.MostPages)
 	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.awaitsTurn(h.at, waiting) })
 	defer release()
 	driven, err := h.run(ctx)

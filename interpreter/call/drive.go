@@ -35,12 +35,17 @@ type Chunk struct {
 	restarts int
 	pages    int // successes before, of the round with that many restarts
 	bytes    int
+	// most bounds the pages further; 0 for no such bound.
+	most int
 }
 
 // NewChunk begins to count.
 func (v View) NewChunk(now time.Time) Chunk {
 	return Chunk{started: now, restarts: v.state.Restarts, pages: v.state.Successes}
 }
+
+// AtMost bounds the pages further; 0 is no such bound.
+func (k *Chunk) AtMost(pages int) { k.most = pages }
 
 // Add counts a page's size.
 func (k *Chunk) Add(bytes int) { k.bytes += bytes }
@@ -52,7 +57,7 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 		pages -= k.pages
 	}
 	took := now.Sub(k.started)
-	return pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
+	return k.most > 0 && pages >= k.most || pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
@@ -63,6 +68,9 @@ func (v View) Detachable() bool {
 	}
 	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(v.config.Step.CollectedNames()...))
 }
+
+// EndsNext reports whether nothing is left to do but to end.
+func (v View) EndsNext() bool { return v.state.head().End != nil }
 
 // SinkDue reports whether a sink comes next that has not begun.
 func (v View) SinkDue() bool {

@@ -81,7 +81,12 @@ func (c *Config) RequestUnknown() string {
 }
 
 // CollectionUnknown says why the elements of the step's loop are not known without a run.
-func (c *Config) CollectionUnknown() string { return c.runOnly(c.Step.Loop.Collection) }
+func (c *Config) CollectionUnknown() string {
+	if c.Step.Loop.Source != nil {
+		return "the source of the loop decides"
+	}
+	return c.runOnly(c.Step.Loop.Collection)
+}
 
 // runOnly says what in some nodes only a run knows, "" for nothing.
 func (c *Config) runOnly(nodes ...*playbook.Node) string {

@@ -190,5 +190,9 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	c.fail(&failure, now)
 }
 
+// RemoveElements returns what the pages have contributed since the last time. The call keeps nothing of it: it is the source of a
+// loop, and its pages are elements.
+func (c *Call) RemoveElements() []any { return c.state.Pages.RemoveCollected() }
+
 // Warn adds a warning to the result of the call.
 func (c *Call) Warn(warning string) { c.state.warn(warning) }

@@ -111,7 +111,7 @@ func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
 
 // Snapshot is a call on its way to another host; kept in workflow history.
 type Snapshot struct {
-	// Index, Size and Element place the iteration; Index is nil without a loop.
+	// Index, Size and Element place the iteration; Index is nil without a loop, and Size 0 while a source gives more elements.
 	Index   *int             `json:"index,omitempty"`
 	Size    int              `json:"size,omitempty"`
 	Element expression.Value `json:"element,omitzero"`
@@ -176,6 +176,8 @@ type DriveInput struct {
 	// Pages limits the activity to pages of calls that have begun; what else
 	// happens is left to the workflow. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
+	// MostPages bounds the pages of a call that Pages fetches, beside other bounds; 0 for none.
+	MostPages int `json:"most_pages,omitempty"`
 	// Recall asks for nothing but what ledgers hold of the calls.
 	Recall bool `json:"recall,omitempty"`
 	// ControlID and ControlVersion are those of ToolInput, for all attempts.

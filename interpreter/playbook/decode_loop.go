@@ -17,8 +17,10 @@ const (
 )
 
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
-	accept(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
+	accept(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)"},
 		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = readCollection(d, w.node) })),
+	accept(key{name: "source", doc: "in place of `collection`: a call whose pages give the elements while the loop runs"},
+		asSection(func(l *Loop, source *loopSource) { l.Source = &source.step })),
 	accept(key{name: "element", aliases: []string{"iterator"}, doc: "the name of the element in expressions; default `item`"},
 		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement)),
 	accept(key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
@@ -52,8 +54,19 @@ func (l *Loop) decode(d *decoder, f *fields, where at) bool {
 		Thresholds: Thresholds{Completed: DefaultCompleted, PartialSuccess: DefaultPartialSuccess},
 	}
 	d.words(f, l, where)
+	if f.get("source") == nil {
+		d.require(f, f.path, "collection", exampleCollection)
+		return true
+	}
+	if l.Words.Has("collection") {
+		d.Errorf(l.Words["source"], CodeConflict, "a loop has a collection or a source, not both; remove one of them")
+	}
+	l.StatsOnly = l.StatsOnly || !l.Words.Has("results")
 	return true
 }
+
+// exampleCollection shows how to write the collection of a loop that has neither that nor a source.
+const exampleCollection = `collection: "{{ patient_ids }}"`
 
 // readCollection refuses constants that can only fail when the step runs.
 func readCollection(d *decoder, n *yaml.Node) *Node {
@@ -185,3 +198,32 @@ const (
 	// MaxBatch bounds loop.batch: the iterations of a batch share one history.
 	MaxBatch = 500
 )
+
+// sourceSection is the call that gives a loop its elements: docs/concepts/loops.md#elements-from-a-source.
+var sourceSection = sectionOf(section{name: "source", prefix: "loop.source.", called: "loop.source", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
+	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that gives the elements: `http`, `file`, `postgres` or `sqlite`", required: "tool: http"}, asPart[Step](WordTool)),
+	rowsKey, whereKey, collectKey, retryKey, limitKey,
+}))
+
+// loopSource is the source of a loop while it is read.
+type loopSource struct{ step Step }
+
+func (*loopSource) section() *section { return sourceSection }
+
+// decode reads a source as a step of its own. Its place is loop.source below the step, whose name its own begins with.
+func (l *loopSource) decode(d *decoder, f *fields, where at) bool {
+	l.step = Step{Name: sourceName(where.place), NamePos: f.pos, ownRetry: true}
+	if f.get("tool") == nil {
+		d.needs(f, "tool")
+		return false
+	}
+	l.step.Action = readAction(d, f, "loop.source")
+	d.words(f, &l.step, at{place: l.step.Name, tool: literalTool(l.step.Action)})
+	readCallArgs(d, l.step.Action, "loop.source")
+	return true
+}
+
+// sourceName is the name of a source by its place in the file, such as "visit.loop.source".
+func sourceName(place string) string {
+	return strings.TrimSuffix(place, ".loop"+SourceSuffix) + SourceSuffix
+}

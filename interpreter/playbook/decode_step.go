@@ -31,6 +31,21 @@ func readSteps(d *decoder, n *yaml.Node) []*Step {
 	return steps
 }
 
+// What the call of a step and that of a source accept beside the fields of their tools.
+var rowsKey = accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
+	as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) }))
+
+var whereKey = accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
+	asCondition(func(s *Step, n *Node) { s.Where = n }))
+
+var collectKey = accept(key{name: "collect", doc: "how pages are combined into one result, where the policy that a page matches has no `collect`"},
+	asSection(func(s *Step, c *Collect) { s.Collect = c }))
+
+var retryKey = accept(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies }))
+
+var limitKey = accept(key{name: "rate_limit", doc: "how often the step may send requests; everyone who sends under the same key shares the limit"},
+	as(WordSection, func(d *decoder, w written, s *Step) { readStepRateLimit(d, w.node, s) }).of(rateLimitSection))
+
 var stepSection = sectionOf(section{name: "step", called: "an entry of workflow", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
 	accept(key{name: "step", doc: "the name of the step", required: "step: fetch"}, as(WordName, func(d *decoder, w written, s *Step) {
 		s.Name, _ = d.name(w.node, w.what)
@@ -39,14 +54,11 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
 	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without a tool only routes"}, asPart[Step](WordTool)),
 	accept(key{name: "loop", doc: "runs the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
-	accept(key{name: "rows", doc: "dotted path to the rows of a page, for results, sinks and `incremental`; `*` is each element, as in `data.items[*].node`"},
-		as(WordText, func(d *decoder, w written, s *Step) { s.Rows = readRowsPath(d, w.node) })),
-	accept(key{name: "where", doc: "a condition over `row`; rows for which it is false are left out before results, sinks and `incremental` see them"},
-		asCondition(func(s *Step, n *Node) { s.Where = n })),
-	accept(key{name: "collect", doc: "how pages are combined into one result, where the policy that a page matches has no `collect`"},
-		asSection(func(s *Step, c *Collect) { s.Collect = c })),
+	rowsKey,
+	whereKey,
+	collectKey,
 	accept(key{name: "incremental", doc: "what the step remembers between runs, so that it reads only what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
-	accept(key{name: "retry", doc: "policies that decide, after every attempt, whether to retry, fetch the next page or stop"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })),
+	retryKey,
 	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written: one sink, or a list of sinks that are written in order"},
 		asSome(func(s *Step, sinks []*Sink) { s.Sinks = sinks })),
 	accept(key{name: "vars", doc: "values to set when the step succeeds"}, as(WordMap, func(d *decoder, w written, s *Step) { s.Vars = readVars(d, w.node) })),
@@ -61,8 +73,7 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 		as(WordBoolean, func(d *decoder, w written, s *Step) {
 			s.Secret, s.SecretPos = d.boolean(w.node, w.what), position(w.node)
 		})),
-	accept(key{name: "rate_limit", doc: "how often the step may send requests; everyone who sends under the same key shares the limit"},
-		as(WordSection, func(d *decoder, w written, s *Step) { readStepRateLimit(d, w.node, s) }).of(rateLimitSection)),
+	limitKey,
 }))
 
 // readRowsPath reads a dotted path to the rows of a page.

@@ -26,7 +26,7 @@ const (
 // levels are the sections of each level.
 var levels = map[string]level{
 	"playbook": levelPlaybook, "metadata": levelMetadata,
-	"step": levelCall, "workbook entry": levelCall, "tool": levelCall,
+	"step": levelCall, "workbook entry": levelCall, "tool": levelCall, "source": levelCall,
 	"retry policy": levelRetry, "then": levelRetry, "next_call": levelRetry, "collect": levelRetry,
 	"loop": levelLoop, "sink": levelSink, "next entry": levelRoute, "next target": levelRoute,
 	"incremental": levelState,

@@ -81,7 +81,7 @@ var olderFields = map[string]string{
 var saveWord = []string{"save"}
 
 var sections = []*section{
-	playbookSection, metadataSection, scheduleSection, triggerSection, concurrencySection, partitionsSection, workbookSection, stepSection, toolSection, loopSection, incrementalSection, deadLetterSection, budgetSection,
+	playbookSection, metadataSection, scheduleSection, triggerSection, concurrencySection, partitionsSection, workbookSection, stepSection, toolSection, loopSection, sourceSection, incrementalSection, deadLetterSection, budgetSection,
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -236,10 +237,12 @@ type Notice struct {
 
 // Loop is a step's loop section.
 type Loop struct {
-	Pos            source.Position
-	Words          Words // keys the author wrote
-	Values         Words // places of their values; those of failure_budget and thresholds with dots
-	Collection     *Node
+	Pos        source.Position
+	Words      Words // keys the author wrote
+	Values     Words // places of their values; those of failure_budget and thresholds with dots
+	Collection *Node
+	// Source gives the elements page by page, in place of Collection; nil for none. See SourceSuffix.
+	Source         *Step
 	Element        string
 	Mode           LoopMode
 	MaxConcurrency int
@@ -437,6 +440,8 @@ type Collect struct {
 	Path     string // dotted with [n]; "" is the whole page
 	Into     string // name the collected value has in expressions; "pages" by default
 	Optional bool
+	// Lists refuses pages that contribute anything but a list: nobody said that one is an element.
+	Lists bool
 }
 
 // Route is one entry of next.
@@ -494,9 +499,37 @@ const (
 	MapNode
 )
 
-// Step finds a step by name, nil if there is none.
+// Step finds a step by name, nil if there is none. The source of a loop is found by its own name.
 func (pb *Playbook) Step(name string) *Step {
+	if loop, isSource := strings.CutSuffix(name, SourceSuffix); isSource {
+		if step := pb.Step(loop); step != nil && step.Loop != nil {
+			return step.Loop.Source
+		}
+		return nil
+	}
 	return lists.First(pb.Steps, func(step *Step) bool { return step.Name == name && name != "" })
+}
+
+// SourceSuffix is behind the name of a step in the name of its loop's source, which is a step of its own that no route leads
+// to: its calls, keys and events are those of that name.
+const SourceSuffix = ".source"
+
+// LoopStep is the name of the step whose loop a source feeds, and of other steps their own.
+func LoopStep(name string) string { return strings.TrimSuffix(name, SourceSuffix) }
+
+// IsSource reports whether the step is the source of a loop.
+func (s *Step) IsSource() bool { return strings.HasSuffix(s.Name, SourceSuffix) }
+
+// CallSteps are the steps with the sources of their loops, each behind its step.
+func (pb *Playbook) CallSteps() []*Step {
+	all := make([]*Step, 0, len(pb.Steps))
+	for _, step := range pb.Steps {
+		all = append(all, step)
+		if step.Loop != nil && step.Loop.Source != nil {
+			all = append(all, step.Loop.Source)
+		}
+	}
+	return all
 }
 
 // First is the step a run begins with: the one named start, else the first of

@@ -68,7 +68,7 @@ func (a CallAt) SectionName() string {
 // Actions are all calls of the playbook in the order of the file.
 func (pb *Playbook) Actions() []CallAt {
 	all := lists.Map(pb.Workbook, func(entry *Action) CallAt { return CallAt{StepSpot: StepSpot{Spot: AtWorkbook, Action: entry}} })
-	for _, step := range pb.Steps {
+	for _, step := range pb.CallSteps() {
 		if step.Action != nil {
 			all = append(all, CallAt{StepSpot: StepSpot{Spot: AtField, Step: step, Action: step.Action}})
 		}
@@ -151,7 +151,7 @@ func (pb *Playbook) Values() []ValueAt {
 			some(at, policy.When, policy.StopWhen)
 		}
 	}
-	for _, step := range pb.Steps {
+	for _, step := range pb.CallSteps() {
 		if step.Loop != nil {
 			some(StepSpot{Spot: AtCollection, Step: step}, step.Loop.Collection)
 		}
@@ -236,9 +236,16 @@ func (s *Step) ReadsRows() bool { return s.Rows != nil || s.Where != nil || s.In
 
 // PagesCollect is the collect of pages whose policy has none, nil for none: that of the step. Where ReadsRows is true pages
 // are collected without one, as the policies collect that have one, unless they are written page by page.
+//
+// What each page of a source contributes are elements, so its pages are always collected.
 func (s *Step) PagesCollect() *Collect {
-	if s.Collect != nil || !s.ReadsRows() {
+	switch {
+	case s.Collect != nil:
 		return s.Collect
+	case s.IsSource():
+		return &Collect{Pos: s.NamePos, Strategy: Append, Into: DefaultInto, Lists: s.Rows == nil}
+	case !s.ReadsRows():
+		return nil
 	}
 	implied, pages := Collect{Strategy: Append, Into: DefaultInto}, s.Incremental != nil && s.Incremental.Step != ""
 	for _, policy := range s.Retry {

@@ -353,7 +353,7 @@ func (o *observer) loop(ctx context.Context, record protocol.StepRecord) string 
 	if record.EndedAt.IsZero() {
 		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so
 	}
-	text := stats.Text() + render.Among([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
+	text := stats.TextSoFar(record.EndedAt.IsZero() && record.Loop.Open) + render.Among([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
 	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
 		text += ", " + string(record.Status)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 	"reprise/interpreter/source"
 	"reprise/workflows/gate"
@@ -67,7 +68,7 @@ type OpenWait struct {
 // NewOpenWait is a wait of a call.
 func NewOpenWait(call *call.Call) *OpenWait {
 	of := call.Config()
-	return &OpenWait{Step: of.Step.Name, Index: of.Index, call: call}
+	return &OpenWait{Step: playbook.LoopStep(of.Step.Name), Index: of.Index, call: call}
 }
 
 // ErrRenews ends the wait of a call that continues as new.
@@ -115,7 +116,7 @@ func (c *Controls) Listen(ctx workflow.Context, slot *Slot) {
 // that no worker leases.
 func (c *Controls) ListenForTurns(ctx workflow.Context) {
 	gate.OnSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
-		means := protocol.ItemSettlement{Step: call.Step, Index: call.Index}
+		means := protocol.ItemSettlement{Step: playbook.LoopStep(call.Step), Index: call.Index}
 		for _, wait := range c.Waits {
 			if wait.End != nil && wait.settled == nil && !wait.called && means.Means(wait.Step, wait.Index) && wait.call != nil && wait.call.CalledBack() {
 				wait.called = true

@@ -182,6 +182,9 @@ func (d *Driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Sn
 func (d *Driver) fetchPages(ctx workflow.Context) {
 	host := d.Host
 	input := call.DriveInput{Task: host.Task, Calls: []call.Snapshot{host.Snapshot}, Width: 1, Pages: true}
+	if host.MostPages != nil {
+		input.MostPages = host.MostPages()
+	}
 	output, further := HostCalls(ctx, input, []*call.Call{d.Call},
 		fmt.Sprintf("%s from page %d", gate.WithIndex(host.Task.Step, host.Snapshot.Index), d.Call.View().Pages+1))
 	host.lost = len(output.Calls) == 0 || output.Calls[0].State == nil

@@ -70,6 +70,8 @@ const maxDriveTime = 6 * time.Hour
 type ActivityHost struct {
 	Task     protocol.Task
 	Snapshot call.Snapshot
+	// MostPages bounds the pages that the next activity fetches; nil for no bound of the host's.
+	MostPages func() int
 	// lost says that the last activity has not reported what it has done.
 	lost bool
 }

@@ -23,8 +23,11 @@ func (l *Loop) describe(ctx workflow.Context) {
 	counts := gate.NewMarkdownTable("completed", "failed", "waiting", "running", "pending", "next retry")
 	counts.Row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), gate.RenderTime(rest.next))
-	text := l.controls.RenderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
-		source.Code(l.step.Name, protocol.MaxText), l.index(0), l.index(stats.Total-1), l.size(), counts)
+	text := l.controls.RenderHold() + fmt.Sprintf("%s: iterations %d to %d of %s\n\n%s",
+		source.Code(l.step.Name, protocol.MaxText), l.index(0), l.index(stats.Total-1), l.sizeText(), counts)
+	if l.source != nil {
+		text += l.source.render()
+	}
 	for _, p := range l.shards {
 		text += "\nRunning, and not counted yet: " + gate.LinkTo(ctx, "a shard of the loop", p.id) + "\n"
 	}
@@ -51,6 +54,12 @@ func (l *Loop) failures(ctx workflow.Context) string {
 
 // childOf is the workflow ID of the child in which an iteration was.
 func (l *Loop) childOf(index int) string {
+	if l.Shard.Open || l.Input.Source != nil { // batches begin where the shard does
+		if position := index - l.Shard.First; position >= 0 && len(l.Input.Elements) > 0 {
+			index -= position % l.batchSize()
+		}
+		return protocol.BatchID(l.Input.Task, index)
+	}
 	if id, found := protocol.IterationID(l.Input.Task, l.loop, l.size(), l.Input.Chosen, index); found {
 		return id
 	}

@@ -51,6 +51,10 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 		return nil, err
 	}
 	l.describe(ctx)
+	if input.Source != nil {
+		l.runSource(ctx)
+		return l.end(ctx)
+	}
 	leaf, _ := l.room(ctx)
 	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
 	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
@@ -58,8 +62,13 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	} else {
 		l.runShards(ctx, 0)
 	}
+	return l.end(ctx)
+}
+
+// end is the result of the loop, or of a shard of it.
+func (l *Loop) end(ctx workflow.Context) (*interpreter.LoopResult, error) {
 	l.describe(ctx)
-	l.Result.Shrink(step.Name, gate.PayloadCap(ctx))
+	l.Result.Shrink(l.step.Name, gate.PayloadCap(ctx))
 	if ctx.Err() != nil {
 		return nil, temporal.NewCanceledError(*l.Result)
 	}
@@ -89,6 +98,10 @@ type Loop struct {
 	// largest is the size of the largest result of a child in this history, bytes the
 	// sum of all of them: more than the loop's result will have.
 	largest, bytes int
+	// source is read by this workflow, nil for none. left is from where the source is read on, once that is left to another
+	// workflow; nil before that, and where it has ended.
+	source *sourceReader
+	left   *call.Snapshot
 }
 
 func newLoop(input protocol.LoopInput, step *playbook.Step, controls *control.Controls) *Loop {
@@ -142,7 +155,28 @@ func (l *Loop) position(index int) (int, bool) {
 		return slices.BinarySearch(chosen.Indexes, index)
 	}
 	position := index - l.Shard.First
-	return position, position >= 0 && position < len(l.Input.Elements)
+	return position, position >= 0 && position < l.Result.Stats.Total
+}
+
+// elementAt is the element at a position, nil where another workflow has it.
+func (l *Loop) elementAt(position int) any {
+	if position < len(l.Input.Elements) {
+		return l.Input.Elements[position].Data
+	}
+	for _, p := range l.shards {
+		if at := position - p.first; at >= 0 && at < len(p.elements) {
+			return p.elements[at].Data
+		}
+	}
+	return nil
+}
+
+// sizeText is the size of the collection for people, who see that the source may give more.
+func (l *Loop) sizeText() string {
+	if l.Shard.Open {
+		return fmt.Sprintf("%d so far", l.size())
+	}
+	return fmt.Sprint(l.size())
 }
 
 // size is the size of the collection.
@@ -245,10 +279,13 @@ func (l *Loop) mayStart(sent int) bool {
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
 func (l *Loop) callInputs(first, end int) []call.Snapshot {
-	calls := make([]call.Snapshot, 0, end-first)
+	calls, size := make([]call.Snapshot, 0, end-first), l.size()
+	if l.Shard.Open {
+		size = 0 // nobody knows it yet
+	}
 	for position := first; position < end; position++ {
 		index := l.index(position)
-		calls = append(calls, call.Snapshot{Index: &index, Size: l.size(), Element: l.Input.Elements[position], By: l.begunIn(index)})
+		calls = append(calls, call.Snapshot{Index: &index, Size: size, Element: l.Input.Elements[position], By: l.begunIn(index)})
 	}
 	return calls
 }
@@ -332,7 +369,7 @@ func actsOnCalls(calls []call.Snapshot) func(protocol.Steering) bool {
 
 func (l *Loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if position, found := l.position(iteration.Index); found {
-		l.Result.Add(position, l.Input.Elements[position].Data, iteration)
+		l.Result.Add(position, l.elementAt(position), iteration)
 		l.countIteration(ctx, iteration)
 		l.signalExhausted(ctx, iteration)
 	}
@@ -352,10 +389,10 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 // summary is what Temporal's UI shows beside the child, as Markdown.
 func (l *Loop) summary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
-		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
+		return fmt.Sprintf("%s %d–%d of %s", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.sizeText())
 	}
 	const shown = 60
-	return fmt.Sprintf("%s %d/%d: %s", l.step.Name, *calls[0].Index+1, l.size(),
+	return fmt.Sprintf("%s %d/%s: %s", l.step.Name, *calls[0].Index+1, l.sizeText(),
 		source.Code(expression.Text(calls[0].Element.Data), shown))
 }
 
@@ -367,6 +404,7 @@ func (l *Loop) progress() (protocol.Progress, error) {
 		Stats: l.Result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Shards: shards,
 		Awaits: AwaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control, Rows: l.Result.Rows,
+		Source: l.source.progress(),
 	}, nil
 }
 
@@ -430,9 +468,13 @@ func (l *Loop) EndedIn(ctx workflow.Context, id string, failure *interpreter.Err
 	for _, left := range found.Left {
 		found.Iterations = append(found.Iterations, left.Result())
 	}
+	reads := l.Input.Source != nil && !slices.ContainsFunc(l.shards, func(p *openShard) bool { return p.id == id && p.reads == nil })
+	if reads { // its elements are not counted yet
+		l.Result.Grow(len(found.Iterations))
+	}
 	for _, iteration := range found.Iterations {
-		if position, found := l.position(iteration.Index); found {
-			l.Result.Add(position, l.Input.Elements[position].Data, iteration)
+		if position, found := l.position(iteration.Index); found || reads {
+			l.Result.Add(position, l.elementAt(position), iteration)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/workflows/drive"
 	"reprise/workflows/gate"
@@ -78,8 +80,12 @@ func (l *Loop) shardSize(ctx workflow.Context, n int) int {
 // it still uses of the loop's window. It is sent again as that gets less. Kept in
 // workflow history.
 type lingering struct {
-	First  int                   `json:"first"` // index of the shard's first element
-	Next   int                   `json:"next"`  // elements that it accounts for
+	First int `json:"first"` // index of the shard's first element
+	// ID is the workflow ID of a shard that reads the source of the loop on, of which several may have no element, and Source
+	// is from where the next one reads it.
+	ID     string                `json:"id,omitempty"`
+	Source *call.Snapshot        `json:"source,omitempty"`
+	Next   int                   `json:"next"` // elements that it accounts for
 	Shared protocol.SharedWindow `json:"shared"`
 }
 
@@ -87,6 +93,9 @@ type lingering struct {
 type openShard struct {
 	id         string
 	first, end int // positions of its elements
+	elements   []expression.Value
+	reads      *protocol.LoopSource // the part of the source that it reads, in place of elements; nil for none
+	source     *call.Snapshot       // from where the source is read on behind it, as it has reported; nil before that
 	// next is how many of them it accounts for, which is less where its history gets
 	// long; known once it lingers or has ended.
 	next    int
@@ -125,7 +134,12 @@ func (l *Loop) newShard(first, end int) *openShard {
 	if l.Input.Shard != nil && l.Shard.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first shard of a shard
 	}
-	p := &openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: end, sent: l.used()}
+	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: end, elements: l.Input.Elements[first:end]})
+}
+
+// openShard opens a shard, which has what the others leave of the window.
+func (l *Loop) openShard(p *openShard) *openShard {
+	p.sent = l.used()
 	l.shards = append(l.shards, p)
 	return p
 }
@@ -134,20 +148,27 @@ func (l *Loop) newShard(first, end int) *openShard {
 func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	index, known := l.index(p.first), l.known()
 	input := protocol.LoopInput{
-		Task: l.controls.Task(l.Input.Task), Elements: l.Input.Elements[p.first:p.end], Chosen: l.Input.Chosen.Slice(p.first, p.end),
+		Task: l.controls.Task(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.Slice(p.first, p.end),
 		Shard: &protocol.Shard{
-			First: index, Size: l.Shard.Size, Success: known.Success, Failed: known.Failed,
-			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.sent,
+			First: index, Size: l.Shard.Size, Open: l.Shard.Open, Success: known.Success, Failed: known.Failed,
+			MayLinger: l.shardsLinger(), Shared: p.sent,
 		},
 		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.index(p.end-1)),
 	}
-	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
+	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.index(p.end-1), l.sizeText())
+	if p.reads != nil {
+		summary = fmt.Sprintf("%s: reads the source on from iteration %d", l.step.Name, index)
+	}
 	to := gate.ToChild(protocol.LoopWorkflowName, p.id, l.step.Name, summary, func(protocol.Steering) bool { return true })
 	to.Details = protocol.DescribeChild(l.book, l.Input.Task)
 	result, err := gate.Send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the shard of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {
 		p.next = p.end - p.first
+	}
+	if err == nil && p.reads != nil {
+		l.Result.Grow(result.Stats.Total)
+		result.Next = result.Stats.Total
 	}
 	switch {
 	case err == nil:
@@ -173,12 +194,19 @@ func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
 // listenForShards records which shards linger.
 func (l *Loop) listenForShards(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
-		at := slices.IndexFunc(l.shards, func(p *openShard) bool { return l.index(p.first) == next.First })
+		at := slices.IndexFunc(l.shards, func(p *openShard) bool {
+			return next.ID == p.id || next.ID == "" && p.reads == nil && l.index(p.first) == next.First
+		})
 		if at < 0 || next.Shared.Check() != nil {
 			return // it has ended meanwhile
 		}
 		p := l.shards[at]
+		if next.Source != nil {
+			p.source = next.Source
+		}
 		switch {
+		case p.reads != nil && !p.lingers:
+			p.lingers, p.next, p.uses = l.shardsLinger(), next.Next, next.Shared
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
 		case p.lingers: // its use gets less, and signals may arrive in another order
@@ -234,8 +262,22 @@ func (l *Loop) wait(ctx workflow.Context, until func() bool) {
 		uses := l.uses()
 		l.reported = &uses
 		sending = gate.Signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
-			lingering{First: l.Shard.First, Next: l.started, Shared: uses})
+			l.lingering(ctx, uses))
 	}
+}
+
+// lingering is the report that this shard lingers, or leaves the rest of the source to the next.
+func (l *Loop) lingering(ctx workflow.Context, uses protocol.SharedWindow) lingering {
+	report := lingering{First: l.Shard.First, Next: l.started, Shared: uses}
+	if l.Input.Source != nil {
+		report.ID, report.Source = workflow.GetInfo(ctx).WorkflowExecution.ID, l.left
+	}
+	return report
+}
+
+// shardsLinger reports whether the shards of the loop may linger: see Shard.MayLinger.
+func (l *Loop) shardsLinger() bool {
+	return l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil
 }
 
 // uses is what a shard with nothing left to start uses of the loop's window: the slots

@@ -63,6 +63,9 @@ func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	for _, p := range l.shards {
 		waits.AddChild(ctx, l.controls, p.id)
 	}
+	if status := l.source.waits(); status != nil {
+		waits.Add(status.Status, status.NextRetryAt)
+	}
 	if l.startsMore() {
 		waits.Add(interpreter.Running, time.Time{})
 	}

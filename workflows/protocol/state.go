@@ -156,6 +156,16 @@ type Progress struct {
 	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
 	// of its own, which is not in Stats yet.
 	Shards []string `json:"shards,omitempty"`
+	// Source is how far the source of a loop has come; nil for a loop over a collection. In a shard, Stats then has elements
+	// that are not in the total of its loop.
+	Source *SourceProgress `json:"source,omitempty"`
+}
+
+// SourceProgress is how far the source of a loop has come.
+type SourceProgress struct {
+	// Reads says that there may be more elements.
+	Reads bool `json:"reads,omitempty"`
+	interpreter.CallStatus
 }
 
 // Task is what the children of a run share.
@@ -168,6 +178,8 @@ type LoopInput struct {
 	Shard    *Shard             `json:"shard,omitempty"`
 	Task     Task               `json:"task"`
 	Elements []expression.Value `json:"elements"`
+	// Source gives the elements in place of Elements; nil for a loop over a collection, and for its shards.
+	Source *LoopSource `json:"source,omitempty"`
 	// Chosen is set if the loop runs some elements of the collection only: in a shard, or in a reprocess.
 	Chosen *Subset `json:"chosen,omitempty"`
 	// Begun are those of the iterations that were stopped in an earlier run, by index.
@@ -179,10 +191,22 @@ type LoopInput struct {
 	Control interpreter.Control `json:"control,omitzero"`
 }
 
+// LoopSource is the call that gives a loop its elements, as far as it has come; kept in workflow history.
+type LoopSource struct {
+	// Data is what the expressions of the call name.
+	Data interpreter.Data `json:"data"`
+	Call call.Snapshot    `json:"call"`
+	// Level is how many levels of workflows may read on behind this one: 0 for one that leaves that to its parent. The first
+	// has no such bound.
+	Level int `json:"level,omitempty"`
+}
+
 // Shard is the position of a shard of a loop within all of it; kept in workflow history.
 type Shard struct {
 	First int `json:"first"` // index of its first element
-	Size  int `json:"size"`  // of the whole loop
+	Size  int `json:"size"`  // of the whole loop, as far as it is known
+	// Open says that the source of the loop had not ended when the shard began, so its size was not known.
+	Open bool `json:"open,omitempty"`
 	// Success and Failed count the iterations of the shards before, for the
 	// failure budget.
 	Success int `json:"success"`

@@ -157,8 +157,12 @@ func (r *run) continueLoop(
 		input.Begun = found.Begun
 	}
 	earlier := r.earlier.recordLoop(record, protocol.ChildID(input.Task, ""))
-	if len(earlier) == 0 {
+	switch {
+	case len(earlier) == 0:
 		return r.runLoop(ctx, step, input, record)
+	case input.Source != nil: // which may give other elements now, under the keys of those before
+		return nil, protocol.NotContinuedError(fmt.Sprintf("step %s: a loop over a source that an earlier run has begun cannot be continued; "+
+			"start the playbook in a run of its own, or reprocess the iterations of the earlier run", step.Name))
 	}
 	ended, begun, failure := r.earlier.endedBefore(ctx, step, input, earlier)
 	if failure != nil {

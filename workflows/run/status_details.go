@@ -85,7 +85,11 @@ func stepCells(ctx workflow.Context, record protocol.StepRecord, call *call.Call
 	}
 	switch loop := record.Loop; {
 	case loop != nil && record.EndedAt.IsZero():
-		progress = gate.LinkTo(ctx, fmt.Sprintf("%d iterations", loop.Stats.Total), loop.WorkflowID)
+		text := fmt.Sprintf("%d iterations", loop.Stats.Total)
+		if loop.Open {
+			text = "iterations over a source"
+		}
+		progress = gate.LinkTo(ctx, text, loop.WorkflowID)
 	case loop != nil:
 		progress = gate.LinkTo(ctx, loop.Stats.Text(),
 			loop.WorkflowID)

@@ -102,6 +102,8 @@ func (s *steering) commanded(command protocol.CommandInput) (*playbook.Step, err
 	switch {
 	case step == nil:
 		return nil, fmt.Errorf("the playbook has no step %q; its steps are %s", command.Step, strings.Join(s.stepNames(), ", "))
+	case step.IsSource():
+		return nil, fmt.Errorf("the source of a loop is steered with its step; write %s", playbook.LoopStep(step.Name))
 	case command.Index != nil && step.Loop == nil:
 		return nil, fmt.Errorf("step %s has no loop, so it has no iteration %d; omit the index", step.Name, *command.Index)
 	case command.Index != nil && *command.Index < 0:
@@ -207,7 +209,7 @@ func (s *steering) checkIndex(step *playbook.Step, index *int) error {
 		return nil
 	}
 	for _, record := range slices.Backward(s.records) {
-		if record.Step == step.Name && record.Loop != nil && s.input.Reprocess == nil && *index >= record.Loop.Stats.Total {
+		if record.Step == step.Name && record.Loop != nil && !record.Loop.Open && s.input.Reprocess == nil && *index >= record.Loop.Stats.Total {
 			return fmt.Errorf("step %s has %d iterations, 0 to %d, and no iteration %d",
 				step.Name, record.Loop.Stats.Total, record.Loop.Stats.Total-1, *index)
 		}

@@ -173,7 +173,7 @@ func (r *run) loop(
 	}
 	print := ""
 	if r.input.Called != nil {
-		print = input.Task.LoopPrint(r.book, step, input.Elements)
+		print = input.Task.LoopPrint(r.book, step, printed(input))
 	}
 	if result := r.earlier.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
@@ -198,7 +198,7 @@ func (r *run) makeLoop(
 			Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
 		}
 	}
-	record.Loop.Stats, record.Loop.Errors = aggregate.Stats, aggregate.Errors
+	record.Loop.Stats, record.Loop.Errors, record.Loop.Open = aggregate.Stats, aggregate.Errors, false
 	r.countCancelled(ctx, record)
 	r.status.publishDeadLetters(ctx, aggregate.Stats.Failed)
 	result := aggregate.CallResult(step, record.StartedAt, workflow.Now(ctx))
@@ -244,6 +244,14 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 		input.Elements, input.Chosen = again.Elements, &again.Subset
 		return input, nil
 	}
+	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
+		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
+		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
+	}
+	if from := start.Step.Loop.Source; from != nil {
+		input.Source = &protocol.LoopSource{Data: interpreter.Capture(r.book, r.Data, r.book.CallNodes(from))}
+		return input, nil
+	}
 	budget := gate.ExpressionBudget(ctx)
 	elements, err := interpreter.Collection(start.Step.Loop, scope, budget)
 	r.warnOf("step "+start.Step.Name, budget)
@@ -251,20 +259,27 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 		return input, err
 	}
 	input.Elements = lists.Map(elements, expression.Of)
-	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
-		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
-		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
-	}
 	return input, nil
+}
+
+// printed is what the fingerprint of a loop says of its elements: they are not known of a source, whose call is.
+func printed(input protocol.LoopInput) []expression.Value {
+	if from := input.Source; from != nil {
+		return []expression.Value{from.Data.Workload, from.Data.Vars, from.Data.Steps}
+	}
+	return input.Elements
 }
 
 func (r *run) runLoop(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
-	record.Loop = &protocol.LoopRecord{WorkflowID: protocol.ChildID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
+	record.Loop = &protocol.LoopRecord{WorkflowID: protocol.ChildID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats, Open: input.Source != nil}
 	r.status.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
+	if input.Source != nil {
+		summary = fmt.Sprintf("%s: iterations over a source, %s", step.Name, step.Loop.Mode)
+	}
 	to := gate.ToChild(protocol.LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name))
 	to.Details = protocol.DescribeChild(r.book, task)
 	result, err := gate.Send[interpreter.LoopResult](ctx, to, input,

@@ -234,17 +234,8 @@ func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (stri
 		if err != nil {
 			return "", err
 		}
-		input, err := r.LoopInput(ctx, loop)
-		if err != nil {
-			return "", err
-		}
-		size := len(input.Elements)
-		if input.Chosen != nil {
-			size = input.Chosen.Size
-		}
 		task := protocol.Task{ID: run.WorkflowID, Step: letter.Step, Visit: letter.Visit}
-		id, _ := protocol.IterationID(task, book.Step(letter.Step).Loop, size, input.Chosen, letter.Index)
-		return id, nil
+		return r.ChildOf(ctx, loop, book.Step(letter.Step).Loop, task, letter.Index)
 	}
 	return "", nil
 }

@@ -145,6 +145,10 @@ func loopText(loop *playbook.Loop) string {
 	if loop.Collection != nil && loop.Collection.Raw != "" {
 		over = " over " + bare(loop.Collection.Raw)
 	}
+	if loop.Source != nil {
+		tool, _ := loop.Source.Action.ToolName()
+		over = " over pages of " + cmp.Or(tool, "a source")
+	}
 	return terminal.Shorten("loop"+over, shownTarget) + ": " + mode
 }
 

@@ -556,7 +556,7 @@ func Counts(step runs.Step) string {
 		waitFor = "waiting for the rate limit"
 	}
 	stats := interpreter.LoopStats{Total: c.Total, Success: c.Success, Failed: c.Failed, Cancelled: c.Cancelled}
-	line := stats.Text()
+	line := stats.TextSoFar(c.Open)
 	if c.Unknown > 0 { // so it is not known either what is still to do
 		known := stats
 		known.Total = c.Success + c.Failed + c.Cancelled
@@ -570,6 +570,9 @@ func Counts(step runs.Step) string {
 		{max(0, c.Running-c.Awaiting), "running"},
 		{c.Pending, "pending"},
 	})
+	if c.Source != nil && c.Source.Waiting != "" {
+		line += "; its source: " + c.Source.Waiting
+	}
 	if c.PerSecond > 0 {
 		line += "; " + pace(c.PerSecond)
 	}

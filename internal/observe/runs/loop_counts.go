@@ -16,6 +16,9 @@ func (c *Counts) pace(from, to time.Time) {
 		c.PerSecond = float64(c.Done()) / took
 		c.Left = float64(c.Running+c.Waiting+c.Pending) / c.PerSecond
 	}
+	if c.Open {
+		c.Left = 0 // nobody knows how many there are
+	}
 }
 
 // summarize sets what holds a running loop that was counted.

@@ -94,6 +94,10 @@ func add(progress *protocol.Progress, shard protocol.Progress) {
 	progress.Stats.Success += shard.Stats.Success
 	progress.Stats.Failed += shard.Stats.Failed
 	progress.Stats.Truncated += shard.Stats.Truncated
+	if shard.Source != nil { // it has read on
+		progress.Stats.Total += shard.Stats.Total
+		progress.Source = shard.Source
+	}
 	progress.Within.Success += shard.Within.Success
 	progress.Within.Failed += shard.Within.Failed
 	progress.Rows = progress.Rows.Plus(shard.Rows)

@@ -26,6 +26,7 @@ import (
 	"reprise/internal/base/payload"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows/protocol"
@@ -60,6 +61,7 @@ type Loop struct {
 	Whole bool
 
 	input     *commonpb.Payloads
+	runID     string                        // of its workflow
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
 	ended     []interpreter.IterationResult // those that the histories of children have
 	// begun are those that were stopped, where they are requested.
@@ -148,7 +150,7 @@ func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) erro
 // loop reads how the iterations of a loop ended: from its result, and where
 // that does not have all of it from the histories of children.
 func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
-	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, succeeded: map[int]bool{}}
+	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, runID: begun.runID, succeeded: map[int]bool{}}
 	if err := loop.identify(); err != nil {
 		return nil, err
 	}
@@ -325,11 +327,74 @@ func lost(index int, begun *child) interpreter.IterationResult {
 	}}
 }
 
-// LoopInput is what a loop was started with, all of its elements included.
+// LoopInput is what a loop was started with, all of its elements included. Those of a source are what its shards were given;
+// the ones that it had read and given to none are in no input.
 func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (protocol.LoopInput, error) {
 	var input protocol.LoopInput
 	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
+	if err != nil || input.Source == nil {
+		return input, err
+	}
+	shards, err := r.sourceShards(ctx, loop.WorkflowID, loop.runID)
+	for _, shard := range shards {
+		if missing := shard.Shard.First + len(shard.Elements) - len(input.Elements); missing > 0 {
+			input.Elements = append(input.Elements, make([]expression.Value, missing)...)
+		}
+		copy(input.Elements[shard.Shard.First:], shard.Elements)
+	}
 	return input, err
+}
+
+// sourceShards are the inputs of the shards that were given elements of a source, by the workflow that reads it, or by those
+// that read on.
+func (r *Reader) sourceShards(ctx context.Context, workflowID, runID string) ([]protocol.LoopInput, error) {
+	if runID == "" {
+		return nil, nil // it has not started
+	}
+	h, err := r.read(ctx, workflowID, runID)
+	if err != nil {
+		return nil, err
+	}
+	var shards []protocol.LoopInput
+	for _, begun := range h.children {
+		var input protocol.LoopInput
+		if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+			return nil, err
+		}
+		if input.Source == nil {
+			shards = append(shards, input)
+			continue
+		}
+		below, err := r.sourceShards(ctx, begun.workflowID, begun.runID)
+		if err != nil {
+			return nil, err
+		}
+		shards = append(shards, below...)
+	}
+	return shards, nil
+}
+
+// ChildOf is the workflow ID of the child of a loop in which an iteration was, "" where the loop has no such iteration.
+func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, task protocol.Task, index int) (string, error) {
+	var input protocol.LoopInput
+	if err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input); err != nil {
+		return "", err
+	}
+	if input.Source == nil {
+		size := len(input.Elements)
+		if input.Chosen != nil {
+			size = input.Chosen.Size
+		}
+		id, _ := protocol.IterationID(task, of, size, input.Chosen, index)
+		return id, nil
+	}
+	shards, err := r.sourceShards(ctx, loop.WorkflowID, loop.runID)
+	for _, shard := range shards {
+		if at := index - shard.Shard.First; at >= 0 && at < len(shard.Elements) {
+			return protocol.BatchID(task, index-at%of.BatchOf(shard.Shard.Size)), err
+		}
+	}
+	return "", err
 }
 
 // Loop finds a visit of a step, nil if there is none.

@@ -183,7 +183,11 @@ type Counts struct {
 	Success    int    `json:"success"`
 	Failed     int    `json:"failed"`
 	Cancelled  int    `json:"cancelled"`
-	Truncated  int    `json:"truncated,omitempty"`
+	// Open says that the source of the loop may give more elements than Total.
+	Open bool `json:"open,omitempty"`
+	// Source is what the source of an open loop does; nil for a loop over a collection.
+	Source    *Item `json:"source,omitempty"`
+	Truncated int   `json:"truncated,omitempty"`
 	// Running are those that have a slot in the window. Those among them that wait for
 	// some seconds, or in a sequential loop, count as waiting where they were queried.
 	Running int `json:"running"`

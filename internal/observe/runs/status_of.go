@@ -120,7 +120,7 @@ func stepOf(record protocol.StepRecord) Step {
 		step.failed = loop.Errors
 		step.Loop = &Counts{
 			WorkflowID: loop.WorkflowID, Total: loop.Stats.Total, Success: loop.Stats.Success, Failed: loop.Stats.Failed,
-			Cancelled: loop.Stats.Cancelled, Truncated: loop.Stats.Truncated,
+			Cancelled: loop.Stats.Cancelled, Truncated: loop.Stats.Truncated, Open: loop.Open,
 		}
 		step.Loop.pace(step.StartedAt, step.EndedAt)
 	}

@@ -246,6 +246,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	case notAnswered:
 		q.notef("the loop of step %s, or a shard of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
 	}
+	if progress.Source != nil {
+		step.readSource(*progress.Source, progress.Stats.Total)
+	}
 	if unread == "" && progress.Stats.Total == 0 { // it is about to begin or to end
 		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0
 		return
@@ -263,6 +266,12 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.active = progress.Active + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.addOpenIterations(ctx, step)
 	step.summarize(q.status.At)
+}
+
+// readSource adds what the source of a loop does, and how many elements it has given.
+func (s *Step) readSource(source protocol.SourceProgress, total int) {
+	item := itemOf(source.CallStatus)
+	s.Loop.Total, s.Loop.Open, s.Loop.Source = total, source.Reads, &item
 }
 
 // addOpenIterations queries the children of a loop where few are open for their

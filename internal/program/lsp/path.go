@@ -141,7 +141,7 @@ func toolAround(t text, line, column int) string {
 // sections are the sections of the language by the last keys that lead to them.
 var sections = map[string]string{
 	"": "playbook", "metadata": "metadata", "schedule": "schedule", "triggers": "trigger", "concurrency": "concurrency",
-	"partitions": "partitions", "workbook": "workbook entry", "workflow": "step", "loop": "loop", "incremental": "incremental",
+	"partitions": "partitions", "workbook": "workbook entry", "workflow": "step", "loop": "loop", "source": "source", "incremental": "incremental",
 	"dead_letter": "dead_letter", "failure_budget": "failure_budget", "thresholds": "thresholds", "rate_limit": "rate_limit",
 	"retry": "retry policy", "then": "then", "next_call": "next_call", "collect": "collect", "per_iteration": "per_iteration",
 	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",

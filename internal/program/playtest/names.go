@@ -21,7 +21,7 @@ func (n *names) add(book *playbook.Playbook, prefix string) {
 	for _, place := range book.SinkPlaces() {
 		n.places[prefix+place] = true
 	}
-	for _, step := range book.Steps {
+	for _, step := range book.CallSteps() {
 		n.steps[prefix+step.Name] = step
 		if step.Action == nil || !book.Resolve(step.Action).Traits().Plays {
 			continue
@@ -121,8 +121,11 @@ func answersOf(test *playbook.Test) []*playbook.TestAnswers {
 	return all
 }
 
-// stepOf is the step of a place.
+// stepOf is the step of a place. The source of a loop is a step of its own, which has no iterations.
 func stepOf(place string) string {
+	if strings.HasSuffix(place, playbook.SourceSuffix) {
+		return place
+	}
 	step, _, _ := strings.Cut(place, ".")
 	return step
 }

@@ -12,7 +12,7 @@ import (
 // paths are the paths of sections, as people write them.
 var paths = map[string]string{
 	"playbook": "", "metadata": "metadata", "schedule": "metadata.schedule", "trigger": "metadata.triggers", "concurrency": "concurrency",
-	"partitions": "partitions", "workbook entry": "workbook", "step": "step", "tool": "tool", "loop": "loop", "incremental": "incremental",
+	"partitions": "partitions", "workbook entry": "workbook", "step": "step", "tool": "tool", "loop": "loop", "source": "loop.source", "incremental": "incremental",
 	"dead_letter": "loop.dead_letter", "failure_budget": "loop.failure_budget", "thresholds": "loop.thresholds", "rate_limit": "rate_limit",
 	"retry policy": "retry", "then": "retry.then", "next_call": "retry.then.next_call", "collect": "retry.then.collect",
 	"per_iteration": "retry.then.per_iteration", "sink": "sink", "notice": "on_failure", "notify": "notify", "expect": "expect",

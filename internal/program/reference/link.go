@@ -133,6 +133,7 @@ var concepts = map[string]string{
 	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages",
 	"retry.then.per_iteration": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.on_exhausted": "docs/concepts/attempts.md#exhausted",
 	"retry.then.allow_repeat": "docs/concepts/attempts.md#repeated-pages", "retry.then.end_on_repeat": "docs/concepts/attempts.md#repeated-pages", "sink": "docs/concepts/written-once.md",
+	"loop.source": "docs/concepts/loops.md#elements-from-a-source",
 }
 
 // conceptsOf are the headings that explain all entries of a kind.

@@ -15,7 +15,7 @@ import (
 // findStep is the step that is tried.
 func findStep(book *playbook.Playbook, name string) (*playbook.Step, error) {
 	var names []string
-	for _, step := range book.Steps {
+	for _, step := range book.CallSteps() {
 		if step.Action == nil {
 			continue
 		}
@@ -57,7 +57,7 @@ func checkStep(book *playbook.Playbook, step *playbook.Step) error {
 func (t *trial) needed() error {
 	book, step, with := t.Book, t.step, t.With
 	nodes := append(book.CallNodes(step), step.StepSinkNodes()...)
-	if step.Loop != nil && t.Element == nil {
+	if step.Loop != nil && t.Element == nil && step.Loop.Source == nil {
 		nodes = append(nodes, step.Loop.Collection)
 	}
 	for _, node := range nodes {
@@ -128,9 +128,18 @@ func (t *trial) place(task call.Task) (call.Snapshot, error) {
 		}
 		return call.Snapshot{}, nil
 	}
+	if from := loop.Source; from != nil && t.Element == nil {
+		return call.Snapshot{}, refusef("the elements of step %q come from its source; try that by its own name, %s, or give an element with --element",
+			t.step.Name, from.Name)
+	}
 	scope := interpreter.NewScope(t.Book, task.Run, task.Data)
 	if task.Args.Data != nil {
 		scope = scope.With(map[string]any{"args": task.Args.Data})
+	}
+	if loop.Source != nil {
+		index := 0
+		t.report.Element = &expression.Value{Data: t.masked(*t.Element)}
+		return call.Snapshot{Index: &index, Element: expression.Of(*t.Element)}, nil
 	}
 	var elements []any
 	collection, err := loop.Collection.Render(scope, expression.NewBudget(expression.DecisionLimits, time.Now()))

@@ -85,6 +85,7 @@ type runRow struct {
 type progress struct {
 	Name                   string
 	Completed, Failed, All int
+	Open                   bool
 }
 
 func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -348,12 +349,12 @@ func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls i
 }
 
 func progressOf(step runs.Step) *progress {
-	return &progress{Name: step.Step, Completed: step.Loop.Success, Failed: step.Loop.Failed, All: step.Loop.Total}
+	return &progress{Name: step.Step, Completed: step.Loop.Success, Failed: step.Loop.Failed, All: step.Loop.Total, Open: step.Loop.Open}
 }
 
 // Text is the progress in words.
 func (p *progress) Text() string {
-	return interpreter.LoopStats{Success: p.Completed, Failed: p.Failed, Total: p.All}.Text()
+	return interpreter.LoopStats{Success: p.Completed, Failed: p.Failed, Total: p.All}.TextSoFar(p.Open)
 }
 
 // Good and Bad are the widths of the parts of a bar that is 100 wide.

@@ -56,6 +56,10 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			},
 		},
 	},
+	"loop_source": {
+		status: "completed",
+		data:   map[string]any{"total": 35, "success": 35, "failed": 0, "truncated": 0, "cancelled": 0},
+	},
 	"pagination_page": {
 		status: "completed",
 		data:   map[string]any{"rows": 35, "ids": ids(35), "pages": 4},

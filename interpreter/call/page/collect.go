@@ -26,6 +26,10 @@ func collect(c *playbook.Collect, collected, page any, reading Extraction) (sum,
 		return nil, nil, inCollect(c, fmt.Errorf("collect: the page has no %q (%s); "+
 			"use a path that it has, or write optional: true if it may be missing", c.Path, shape(page)))
 	}
+	if _, isList := contribution.([]any); c.Lists && !isList && contribution != nil {
+		return nil, nil, inCollect(c, fmt.Errorf("a page of the source is no list (%s); name where its elements are: "+
+			"rows: …, or collect: {path: …} in the policy", shape(contribution)))
+	}
 	switch c.Strategy {
 	case playbook.Replace:
 		return contribution, contribution, nil

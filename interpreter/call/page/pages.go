@@ -24,6 +24,13 @@ type Pages struct {
 // Restarted are those of a call that begins again.
 func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
+// RemoveCollected returns what was collected since the last time, and keeps nothing of it.
+func (p *Pages) RemoveCollected() []any {
+	taken, _ := p.Collected.Data.([]any)
+	p.Collected = expression.Value{}
+	return taken
+}
+
 // Slice has the next page be the first of a slice: it is compared with none before.
 func (p *Pages) Slice() { p.PagedBy, p.LastPage = nil, "" }
 

@@ -7,7 +7,7 @@ import (
 
 // checkContributed checks what says of a page which rows it contributes: docs/concepts/rows.md.
 func checkContributed(c *checker) {
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		checkTwoPaths(c, step)
 		checkMergedRows(c, step)
 		checkWhere(c, step)

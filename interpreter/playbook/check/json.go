@@ -15,7 +15,7 @@ import (
 // quote in a value breaks it, or says something else.
 func checkJSONText(c *checker) {
 	bodies := lists.Map(c.pb.Actions(), func(call playbook.CallAt) *playbook.Node { return call.Action.Field("body") })
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
 			bodies = append(bodies, next.Body)
 		}

@@ -31,7 +31,7 @@ func checkLiteralSecrets(c *checker) {
 			checkSecretEntries(c, field)
 		}
 	}
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
 			for _, node := range []*playbook.Node{next.Params, next.Headers, next.Body} {
 				checkSecretEntries(c, &playbook.Entry{Value: node})

@@ -1,7 +1,11 @@
 package check
 
 import (
+	"fmt"
+	"slices"
+
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // checkLoop checks the numbers of a loop. Names of a loop are checked where
@@ -53,4 +57,74 @@ func checkShare(c *checker, loop *playbook.Loop, name string, v float64, example
 	}
 	c.Errorf(loop.Values.Place(name, loop.Pos), playbook.CodeBounds, "%s must be from 0 to 1, not %v: it is a share, so %s", name, v, example)
 	return false
+}
+
+// sourceTools are the tools that can give a loop its elements.
+var sourceTools = []string{"http", "file", "postgres", "sqlite"}
+
+// checkSources checks the loops whose elements come from a source: docs/concepts/loops.md#elements-from-a-source.
+func checkSources(c *checker) {
+	for _, step := range c.pb.Steps {
+		if step.Loop == nil || step.Loop.Source == nil || step.Action == nil {
+			continue
+		}
+		checkSourceCall(c, step.Loop.Source)
+		checkSourcePages(c, step.Loop.Source)
+		checkSourceLoop(c, step)
+	}
+}
+
+// checkSourceCall refuses calls that give no rows.
+func checkSourceCall(c *checker, from *playbook.Step) {
+	tool := c.toolOf(from.Action)
+	if tool == "" || slices.Contains(sourceTools, tool) {
+		return
+	}
+	c.Errorf(from.Action.Tool.Pos, playbook.CodeConflict,
+		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.Shorten(tool), playbook.Listed(sourceTools))
+}
+
+// checkSourcePages refuses what a source cannot do with its pages: each of them is gone once its elements have begun.
+func checkSourcePages(c *checker, from *playbook.Step) {
+	refuse := func(pos source.Position, what, instead string) {
+		c.Errorf(pos, playbook.CodeConflict, "a source cannot have %s: %s", what, instead)
+	}
+	for collect := range from.Collects() {
+		if collect.Strategy != playbook.Append {
+			refuse(collect.Words.Place("strategy", collect.Pos), fmt.Sprintf("strategy: %s", collect.Strategy), "its pages become elements one after another; remove the strategy")
+		}
+	}
+	for _, sink := range from.SinkCalls() {
+		refuse(sink.Sink.Pos, "a sink", "its pages become elements; write them with the sink of the loop")
+	}
+	for _, policy := range from.Retry {
+		if then := &policy.Then; then.Restart {
+			refuse(then.Words.Place("restart", policy.Pos), "restart", "the elements of the pages before have begun; remove it")
+		}
+	}
+	collected := from.CollectedNames()
+	for _, node := range c.pb.CallNodes(from) {
+		for leaf, ref := range node.ScalarRefs() {
+			if slices.Contains(collected, ref.Root) {
+				refuse(c.place(leaf, ref.Offset).at(), playbook.Quote(ref.Root), "nothing is kept of earlier pages; use page or response")
+			}
+		}
+	}
+}
+
+// checkSourceLoop refuses what a loop needs all of its results, or its elements beforehand, for.
+func checkSourceLoop(c *checker, step *playbook.Step) {
+	loop := step.Loop
+	if !loop.StatsOnly {
+		c.Errorf(loop.Words.Place("results", loop.Pos), playbook.CodeConflict,
+			"a loop over a source keeps no results, because they may be of any number; remove results: inline, and write the rows with the sink of the loop")
+	}
+	if tool := c.toolOf(step.Action); playbook.TraitsOf(tool).Awaits {
+		c.Errorf(step.Action.Tool.Pos, playbook.CodeConflict,
+			"a loop over a source cannot await answers (tool %s); read the list in a step before, and use it with collection", tool)
+	}
+	if step.Incremental != nil {
+		c.Errorf(step.Incremental.Pos, playbook.CodeConflict,
+			"incremental does not work in a loop over a source; read the list in a step before, and use it with collection")
+	}
 }

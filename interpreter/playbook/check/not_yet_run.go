@@ -21,6 +21,10 @@ func checkNotYetRun(c *checker) {
 			shown = "steps." + name
 		}
 		named := c.pb.Step(name)
+		if at.Step != nil && at.Step.IsSource() {
+			at.Step = c.pb.Step(playbook.LoopStep(at.Step.Name)) // it begins when the loop does
+			at.Spot = playbook.AtCollection
+		}
 		_, isKey := c.workload[ref.Root]
 		if at.Step == nil || named == nil || isKey || slices.Contains(c.elements(at), ref.Root) || slices.Contains(intos(at), ref.Root) {
 			return

@@ -12,7 +12,7 @@ import (
 // checkOnePage warns of requests that ask for a page, or for so many rows, where no policy asks for the next one: the first
 // page is then taken for all. What another one counts, such as a loop or a route, and what reads the answer, is no such request.
 func checkOnePage(c *checker) {
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		if step.Action == nil || c.readsFurther(step) {
 			continue
 		}

@@ -17,7 +17,7 @@ var (
 // checkPaging warns of next_call where _retry.index is counted on as if the first page
 // had 0, as the first element of a loop has in _loop.index.
 func checkPaging(c *checker) {
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
 			for _, node := range []*playbook.Node{next.Args, next.Params, next.Headers, next.URL, next.Body} {
 				checkPageIndex(c, "", node)

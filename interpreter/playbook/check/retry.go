@@ -15,7 +15,7 @@ func checkRetry(c *checker) {
 			checkPolicies(c, call.Action.Retry, true)
 		}
 	}
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		checkPolicies(c, step.Retry, false)
 		checkPages(c, step)
 		checkRestart(c, step)
@@ -227,7 +227,7 @@ func checkPages(c *checker, step *playbook.Step) {
 			c.notCollected(step, policy)
 		}
 	}
-	if step.Collect != nil && !pages && step.Action != nil && !step.Secret {
+	if step.Collect != nil && !step.IsSource() && !pages && step.Action != nil && !step.Secret {
 		c.Warnf(step.Collect.Pos, codeCollectWithoutNextCall,
 			"collect without next_call: step %q reads one page, and nothing is combined; add a policy with next_call, or remove collect%s", step.Name, instead(step))
 	}

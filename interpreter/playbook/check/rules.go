@@ -22,6 +22,7 @@ func rules() []func(*checker) {
 		checkPolicyLists,
 		checkNotices,
 		checkLoop,
+		checkSources,
 		checkSharedOutput,
 		checkCollection,
 		checkIncremental,

@@ -42,7 +42,7 @@ func (c *checker) urlNodes() []*playbook.Node {
 	for _, call := range c.pb.Actions() {
 		nodes = append(nodes, urlsOf(call.Action)...)
 	}
-	for _, step := range c.pb.Steps {
+	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
 			if next.URL != nil {
 				nodes = append(nodes, next.URL)

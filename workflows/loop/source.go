@@ -1,0 +1,308 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/workflows/drive"
+	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
+)
+
+// A loop over a source makes one call, page by page, and runs what the pages contribute in shards, which are those of any large
+// loop: a shard has its elements in its input, and lingers. The workflow that reads starts no iteration itself. When its history
+// gets long it reads no further and has another one read on from where the call is, as its child, or by a signal to its parent. Both
+// may linger, so that an iteration that waits for hours delays neither the source nor the other iterations.
+const (
+	// shardElements and shardBytes bound what is given to one shard of a loop over a source, whose input would else grow
+	// with max_concurrency and the size of pages.
+	shardElements = leafElements
+	shardBytes    = 500_000
+
+	// readingShare is the part of a history that a workflow fills with reading if it then starts workflows that read on: they
+	// fill the rest.
+	readingShare = 3
+	// readersPerLevel is how many workflows the first one of a loop has read on before the next of them have some of their own:
+	// so its own history stays short, however much there is.
+	readersPerLevel = 8
+)
+
+// sourceReader reads the source of a loop in one workflow.
+type sourceReader struct {
+	loop *Loop
+	call *call.Call
+	// buffer are the elements that were read and are in no shard yet, the last ones of those that the result counts.
+	buffer []expression.Value
+	// ahead are the pages of which some elements may not have begun.
+	ahead []readPages
+	pages int  // how many were taken from the call
+	over  bool // nothing more is read here
+	wait  *interpreter.Wait
+	until time.Time
+}
+
+// readPages are pages that were read together.
+type readPages struct {
+	count int
+	end   int // position behind the last of their elements
+}
+
+// runSource reads the source and runs its elements, until it has ended or others read it on, and their shards have ended too.
+func (l *Loop) runSource(ctx workflow.Context) {
+	reading, stop := workflow.WithCancel(ctx)
+	s := l.newSource(ctx)
+	workflow.Go(reading, s.read)
+	next := 0
+	for l.goesOn(ctx) {
+		l.wait(ctx, func() bool { return len(s.buffer) > 0 || s.over || !l.goesOn(ctx) })
+		if len(s.buffer) == 0 || !l.goesOn(ctx) {
+			break
+		}
+		p := l.runNext(ctx, s.nextShard(next))
+		if p.gaveUp {
+			break
+		}
+		next = p.first + p.next
+		s.begun(next)
+	}
+	if !s.over {
+		stop()
+		disconnected, _ := workflow.NewDisconnectedContext(ctx)
+		_ = workflow.Await(disconnected, func() bool { return s.over })
+	}
+	l.readOn(ctx)
+	l.started = l.Result.Stats.Total
+	l.wait(ctx, func() bool { return len(l.shards) == 0 })
+	l.leaveRest(ctx)
+}
+
+// goesOn reports whether the loop begins more iterations.
+func (l *Loop) goesOn(ctx workflow.Context) bool {
+	return ctx.Err() == nil && l.Result.Budget == nil
+}
+
+// runNext runs a shard until the next may begin.
+func (l *Loop) runNext(ctx workflow.Context, p *openShard) *openShard {
+	l.describe(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		l.runShard(ctx, p)
+		l.endShard(ctx, p)
+	})
+	l.wait(ctx, func() bool { return p.ended || p.lingers })
+	return p
+}
+
+// readOn has other workflows read the rest of the source, one after another.
+func (l *Loop) readOn(ctx workflow.Context) {
+	for n := 0; l.left != nil && l.goesOn(ctx); n++ {
+		level := n / readersPerLevel
+		if l.Input.Shard != nil {
+			if level = l.Input.Source.Level - 1; level < 0 || gate.HistoryIsLong(ctx) {
+				return
+			}
+		}
+		first := l.Result.Stats.Total
+		for _, p := range l.shards {
+			if p.reads != nil {
+				first += p.next // which the result does not have yet
+			}
+		}
+		name := fmt.Sprintf("/source-%d-%d", l.index(first), l.left.State.Attempts)
+		p := l.runNext(ctx, l.openShard(&openShard{
+			id: protocol.ChildID(l.Input.Task, name), first: first, end: first,
+			reads: &protocol.LoopSource{Data: l.Input.Source.Data, Call: *l.left, Level: level},
+		}))
+		if l.left = p.source; p.gaveUp {
+			return
+		}
+		l.Shard.Size = l.Shard.First + first + p.next
+	}
+}
+
+// leaveRest has the parent have the source read on, unless it was signalled before.
+func (l *Loop) leaveRest(ctx workflow.Context) {
+	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.goesOn(ctx) {
+		return
+	}
+	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, l.lingering(ctx, l.uses())).Get(ctx, nil)
+}
+
+// newSource makes the call of the source, or continues it.
+func (l *Loop) newSource(ctx workflow.Context) *sourceReader {
+	s := &sourceReader{loop: l}
+	l.source, l.Shard.Open = s, true
+	s.call = ResumeCall(ctx, l.book, l.loop.Source, s.task(), l.Input.Source.Call)
+	s.pages = s.call.View().Pages
+	return s
+}
+
+// task is the task of the source.
+func (s *sourceReader) task() protocol.Task {
+	task := s.loop.Input.Task
+	task.Step, task.Data = s.loop.loop.Source.Name, s.loop.Input.Source.Data
+	return task
+}
+
+// read makes the call of the source, until it has ended or is left to another workflow.
+func (s *sourceReader) read(ctx workflow.Context) {
+	l := s.loop
+	d := &drive.Driver{
+		Call: s.call, Waiting: s.waiter(ctx), Renews: func() bool { return s.pauses(ctx) },
+		Host: &drive.ActivityHost{Task: s.task(), Snapshot: l.Input.Source.Call, MostPages: func() int { return max(1, s.width()-s.aheadPages()) }},
+	}
+	l.left = d.Run(ctx)
+	s.addElements()
+	if s.over = true; l.left == nil {
+		s.end(ctx)
+	}
+	l.describe(ctx)
+}
+
+// end records how the source ended.
+func (s *sourceReader) end(ctx workflow.Context) {
+	l, result := s.loop, *s.call.Result()
+	l.Shard.Open = false
+	l.Result.Attempts += result.Meta.Attempts
+	l.Result.Pages += result.Meta.Pages
+	l.Result.SourceCut = result.Meta.Truncated || result.Meta.Incomplete || result.Cut != nil || result.Status == interpreter.Partial
+	for _, warning := range result.Warnings {
+		l.Result.Warn(warning)
+	}
+	if result.Failed() && result.Error.Kind != interpreter.KindCancelled && ctx.Err() == nil {
+		l.Result.SourceError = result.Error.Shrunk()
+	}
+}
+
+// pauses takes what was read, and waits until the iterations need more, before everything that the call does. It is true where
+// another workflow reads on.
+func (s *sourceReader) pauses(ctx workflow.Context) bool {
+	s.addElements()
+	if s.call.View().EndsNext() {
+		return false
+	}
+	_ = workflow.Await(ctx, func() bool { return s.aheadPages() < s.width() })
+	return ctx.Err() == nil && s.full(ctx)
+}
+
+// full reports whether the history has no room for more pages.
+func (s *sourceReader) full(ctx workflow.Context) bool {
+	share := 1
+	if s.loop.Input.Shard == nil || s.loop.Input.Source.Level > 0 {
+		share = readingShare
+	}
+	info := workflow.GetInfo(ctx)
+	return gate.HistoryIsLong(ctx) || info.GetCurrentHistoryLength() > gate.LongHistory/share || info.GetCurrentHistorySize() > gate.LargeHistory/share
+}
+
+// addElements adds the elements of the pages that the call has read since the last time.
+func (s *sourceReader) addElements() {
+	elements, l := s.call.RemoveElements(), s.loop
+	read := s.call.View().Pages
+	count := read - s.pages
+	s.pages = read
+	if len(elements) == 0 {
+		return
+	}
+	s.buffer = append(s.buffer, lists.Map(elements, expression.Of)...)
+	l.Result.Grow(len(elements))
+	l.Shard.Size = l.Shard.First + l.Result.Stats.Total
+	s.ahead = append(s.ahead, readPages{count: max(1, count), end: l.Result.Stats.Total})
+}
+
+// begun records that the elements before a position have begun.
+func (s *sourceReader) begun(before int) {
+	for len(s.ahead) > 0 && s.ahead[0].end <= before {
+		s.ahead = s.ahead[1:]
+	}
+}
+
+// aheadPages is how many pages have elements that may not have begun.
+func (s *sourceReader) aheadPages() (count int) {
+	for _, pages := range s.ahead {
+		count += pages.count
+	}
+	return count
+}
+
+// width is how many pages the source may be ahead of the iterations: as many as iterations run at a time.
+func (s *sourceReader) width() int {
+	l := s.loop
+	if l.loop.Mode != playbook.Parallel {
+		return 1
+	}
+	if tuned := l.controls.Tuned(l.step.Name).MaxConcurrency; tuned > 0 {
+		return tuned
+	}
+	return l.loop.MaxConcurrency
+}
+
+// nextShard opens a shard of elements that were read, at most half of what may be ahead: the rest is read meanwhile.
+func (s *sourceReader) nextShard(first int) *openShard {
+	l, count, size := s.loop, 0, 0
+	most := min(len(s.buffer), shardElements)
+	pages, ofHalf := 0, (s.width()+1)/2
+	for _, read := range s.ahead {
+		if pages += read.count; pages >= ofHalf {
+			most = min(most, max(1, read.end-first))
+			break
+		}
+	}
+	for count < most && (count == 0 || size < shardBytes) {
+		size += interpreter.EncodedSize(s.buffer[count])
+		count++
+	}
+	elements := s.buffer[:count:count]
+	s.buffer = s.buffer[count:]
+	name := fmt.Sprintf("/shard-%d", l.index(first))
+	return l.openShard(&openShard{id: protocol.ChildID(l.Input.Task, name), first: first, end: first + count, elements: elements})
+}
+
+// waiter records what the source waits for, and shows it.
+func (s *sourceReader) waiter(ctx workflow.Context) drive.WaitRecorder {
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
+		s.wait, s.until = wait, until
+		s.loop.describe(ctx)
+		if news, waits := drive.WaitsForPeople(call, wait, s.loop.Input.Task.Visit); waits {
+			news.Step = s.loop.step.Name
+			s.loop.notifier.Signal(ctx, news)
+		}
+	}
+}
+
+// progress is how far the source has come, nil for a loop that has none here.
+func (s *sourceReader) progress() *protocol.SourceProgress {
+	if s == nil {
+		return nil
+	}
+	return &protocol.SourceProgress{Reads: s.loop.Shard.Open, CallStatus: s.call.View().Status(s.wait, s.until)}
+}
+
+// waits is the status of a source that is read; nil for others, and for one that waits for the iterations.
+func (s *sourceReader) waits() *interpreter.CallStatus {
+	if s == nil || s.over || s.wait == nil && s.aheadPages() >= s.width() {
+		return nil
+	}
+	status := s.call.View().Status(s.wait, s.until)
+	if status.Status == interpreter.Pending {
+		status.Status = interpreter.Running
+	}
+	return &status
+}
+
+// render describes the source for people.
+func (s *sourceReader) render() string {
+	status := s.call.View().Status(s.wait, s.until)
+	text := fmt.Sprintf("\nThe source: %s, %s read", status.Status, source.Count(status.Pages, "page"))
+	if status.Waiting != "" {
+		text += ", waits for " + source.Code(status.Waiting, protocol.MaxText)
+	}
+	return text + "\n"
+}
