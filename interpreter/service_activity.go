@@ -23,7 +23,7 @@ const (
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
-	login.ExchangeActivity, RecallActivity, SettleActivity, SinksActivity, StateActivity, StateCommandActivity, StoppedActivity,
+	login.ChallengeActivity, login.ExchangeActivity, login.ProofActivity, RecallActivity, SettleActivity, SinksActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

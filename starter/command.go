@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/steer"
 	"reprise/starter/answer"
+	"reprise/starter/auth"
 	"reprise/starter/author"
 	"reprise/starter/cli"
 	"reprise/starter/control"
@@ -101,7 +102,7 @@ func commandGroups(a *cli.App) []commandGroup {
 			answer.NewProgressCommand(a),
 		}},
 		{"Repair", []*cobra.Command{
-			deadletters.NewDeadLettersCommand(a), state.NewStateCommand(a),
+			deadletters.NewDeadLettersCommand(a), state.NewStateCommand(a), auth.NewAuthCommand(a),
 		}},
 		{"Operate", []*cobra.Command{
 			runpage.NewUICommand(a), operate.NewServeCommand(a), operate.NewSetupCommand(a), operate.NewDemoAPICommand(a), help.NewOptionsCommand(a),

@@ -59,23 +59,31 @@ func (l *keptLogin) failure(name string, err error) error {
 // ExchangeLogin sends the refresh token of a connection to its token endpoint. An endpoint that knows the client in the body
 // alone gets a second request: it has refused the client, so it has not seen the token.
 func (t *Tool) ExchangeLogin(ctx context.Context, name, refresh string, begin func() error) (tool.ExchangedTokens, login.ExchangeEnd, error) {
-	credentials, err := t.login(ctx, name)
+	x, err := t.newExchange(ctx, name)
 	if err != nil {
 		return tool.ExchangedTokens{}, login.EndNotSent, err
 	}
-	kept, isLogin := credentials.issuer().(*keptLogin)
-	if !isLogin {
-		return tool.ExchangedTokens{}, login.EndNotSent, tool.ConfigErrorf("connection %q is no login with a refresh token any more", name)
-	}
 	if err := begin(); err != nil {
 		return tool.ExchangedTokens{}, login.EndNotSent, fmt.Errorf("connection %q: the exchange of its refresh token is left to another worker: %w", name, err)
+	}
+	return x.run(ctx, refresh)
+}
+
+// newExchange is for one exchange of the login of a connection.
+func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, error) {
+	credentials, err := t.login(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	kept, isLogin := credentials.issuer().(*keptLogin)
+	if !isLogin {
+		return nil, tool.ConfigErrorf("connection %q has no login: that needs oauth2 with grant: authorization_code, or refresh_token", name)
 	}
 	client := *t.tokens.http
 	if credentials.transport != nil {
 		client.Transport = credentials.transport
 	}
-	x := &loginExchange{name: name, of: kept.of, http: &client}
-	return x.run(ctx, refresh)
+	return &loginExchange{name: name, of: kept.of, http: &client}, nil
 }
 
 // issuer is who fetches the tokens of the connection, nil for nobody.
@@ -105,30 +113,60 @@ func (x *loginExchange) run(ctx context.Context, refresh string) (tool.Exchanged
 		end, failure := x.failed(err)
 		return tool.ExchangedTokens{}, end, failure
 	}
-	access, err := bearerToken(token, asked)
+	tokens, err := exchangedTokens(token, asked)
 	if err != nil {
 		return tool.ExchangedTokens{}, login.EndUnanswered, x.failureOf(err)
 	}
-	tokens := tool.ExchangedTokens{Access: access.token, UsableUntil: access.until, Scopes: scopesOf(token)}
-	if token.RefreshToken != refresh {
-		tokens.Refresh = token.RefreshToken
+	if tokens.Refresh == refresh {
+		tokens.Refresh = "" // it is still good
 	}
 	return tokens, login.EndToken, nil
 }
 
-// request sends the refresh token with the client in the header, and else in the body.
+// exchangedTokens are those that an endpoint has given for a request of some time.
+func exchangedTokens(token *oauth2.Token, asked time.Time) (tool.ExchangedTokens, error) {
+	access, err := bearerToken(token, asked)
+	if err != nil {
+		return tool.ExchangedTokens{}, err
+	}
+	return tool.ExchangedTokens{Access: access.token, Refresh: token.RefreshToken, UsableUntil: access.until, Scopes: scopesOf(token)}, nil
+}
+
+// request sends the refresh token.
 func (x *loginExchange) request(ctx context.Context, refresh string) (*oauth2.Token, error) {
-	config := oauth2.Config{ClientID: x.of.ID, ClientSecret: x.of.Secret, Endpoint: oauth2.Endpoint{TokenURL: x.of.TokenURL.String(), AuthStyle: oauth2.AuthStyleInHeader}}
+	return x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
+		return config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	})
+}
+
+// config is the client as the library knows it.
+func (x *loginExchange) config() *oauth2.Config {
+	config := &oauth2.Config{
+		ClientID: x.of.ID, ClientSecret: x.of.Secret, Scopes: x.of.Scopes,
+		Endpoint: oauth2.Endpoint{TokenURL: x.of.TokenURL.String(), AuthStyle: oauth2.AuthStyleInHeader},
+	}
 	if x.of.Secret == "" { // RFC 6749, section 3.2.1
 		config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
-	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	if x.of.AuthorizeURL != nil {
+		config.Endpoint.AuthURL = x.of.AuthorizeURL.String()
+	}
+	if x.of.DeviceURL != nil {
+		config.Endpoint.DeviceAuthURL = x.of.DeviceURL.String()
+	}
+	return config
+}
+
+// asClient sends a request with the client in the header, and else in the body.
+func (x *loginExchange) asClient(send func(*oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
+	config := x.config()
+	token, err := send(config)
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok || refused.ErrorCode == invalidGrant || x.of.Secret == "" || !unknownClient(refused.Response.StatusCode) {
 		return token, err
 	}
 	config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
-	again, errAgain := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	again, errAgain := send(config)
 	if refusedAgain, ok := errors.AsType[*oauth2.RetrieveError](errAgain); ok && refusedAgain.ErrorCode != invalidGrant && unknownClient(refusedAgain.Response.StatusCode) {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ var _ tool.LoginTokens = (*Logins)(nil)
 
 // Activities are those of the workflows of logins, by name.
 func (l *Logins) Activities() map[string]any {
-	return map[string]any{login.ExchangeActivity: l.exchange}
+	return map[string]any{login.ExchangeActivity: l.exchange, login.ChallengeActivity: l.challenge, login.ProofActivity: l.prove}
 }
 
 // accessPlace and refreshPlace are what tokens are sealed for.
@@ -49,8 +49,7 @@ func (l *Logins) LoginToken(ctx context.Context, connection, seed string, after 
 	case !activity.IsActivity(ctx):
 		return tool.LoginToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", connection)
 	case l.Keys == nil:
-		return tool.LoginToken{}, tool.ConfigErrorf("connection %q is a login whose tokens are kept, which requires %s in the worker's environment; %s",
-			connection, seal.Variable, seal.Advice)
+		return tool.LoginToken{}, l.noKeys(connection)
 	}
 	request := login.TokenRequest{Connection: connection, After: after}
 	if seed != "" {
@@ -202,4 +201,54 @@ func (m *exchangeMark) keep() (stop func()) {
 		stopTicks()
 		close(done)
 	}
+}
+
+// secretPlace is what the secret of a challenge is sealed for.
+func secretPlace(connection string) string { return "challenge of the login " + connection }
+
+// challenge is the activity that says where a person logs in.
+func (l *Logins) challenge(ctx context.Context, start login.LoginStart) (login.LoginChallenge, error) {
+	if l.Keys == nil {
+		return login.LoginChallenge{Failure: tool.LoginFailureOf(l.noKeys(start.Connection))}, nil
+	}
+	defer heartbeat.Keep(ctx)()
+	challenge, secret, err := l.Exchanger.ChallengeLogin(ctx, start)
+	if err != nil {
+		return login.LoginChallenge{Failure: tool.LoginFailureOf(failureOf(err))}, nil
+	}
+	l.Secrets.AddToken(secret)
+	challenge.PublicKey = l.Keys.PublicKey()
+	challenge.Secret, err = l.Keys.Seal([]byte(secret), secretPlace(start.Connection))
+	return challenge, err
+}
+
+// prove is the activity that exchanges what a person has brought.
+func (l *Logins) prove(ctx context.Context, proof login.LoginProof) (login.ExchangeOutcome, error) {
+	outcome := login.ExchangeOutcome{End: login.EndFailed}
+	secret, err := l.Keys.Open(proof.Secret, secretPlace(proof.Connection))
+	var code []byte
+	if err == nil && !proof.Device {
+		code, err = l.Keys.OpenSealed(proof.Code, login.CodePlace(proof.Connection))
+	}
+	if err != nil {
+		outcome.Failure = tool.LoginFailureOf(tool.ConfigErrorf("connection %q: open what the login has brought: %w", proof.Connection, err))
+		return outcome, nil
+	}
+	l.Secrets.AddToken(string(secret))
+	if len(code) > 0 {
+		l.Secrets.AddToken(string(code))
+	}
+	defer heartbeat.Keep(ctx)()
+	tokens, err := l.Exchanger.ProveLogin(ctx, proof, string(code), string(secret))
+	if err != nil {
+		outcome.Failure = tool.LoginFailureOf(failureOf(err))
+		return outcome, nil
+	}
+	outcome.End = login.EndToken
+	return outcome, l.sealTokens(&outcome, proof.Connection, tokens)
+}
+
+// noKeys is the error of a worker that cannot keep tokens.
+func (l *Logins) noKeys(connection string) *tool.Error {
+	return tool.ConfigErrorf("connection %q is a login whose tokens are kept, which requires %s in the worker's environment; %s", connection, seal.Variable, seal.Advice)
 }

@@ -28,6 +28,10 @@ type LoginExchanger interface {
 	// means that nothing is sent. The end says what is known of the refresh token afterwards; the error is nil for EndToken,
 	// and an *Error for the others.
 	ExchangeLogin(ctx context.Context, connection, refresh string, begin func() error) (ExchangedTokens, login.ExchangeEnd, error)
+	// ChallengeLogin says where a person logs in. secret is what ProveLogin needs: a verifier of PKCE, or the code of a device.
+	ChallengeLogin(ctx context.Context, start login.LoginStart) (challenge login.LoginChallenge, secret string, err error)
+	// ProveLogin exchanges what a person has brought. The code of a device is polled until the person has logged in.
+	ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (ExchangedTokens, error)
 }
 
 // ExchangedTokens are what a token endpoint has given.

@@ -19,11 +19,20 @@ const (
 	TokenUpdate = "login_token"
 	// SpooledUpdate accepts an ExchangeOutcome that a worker has found in its spool.
 	SpooledUpdate = "login_spooled"
+	// BeginUpdate accepts a LoginStart and gives a LoginChallenge, FinishUpdate accepts a LoginProof and gives a LoginResult,
+	// LogoutUpdate accepts a LogoutRequest: those of people.
+	BeginUpdate  = "login_begin"
+	FinishUpdate = "login_finish"
+	LogoutUpdate = "login_logout"
 	// StatusQuery gives a LoginStatus, SnapshotQuery what the next workflow of the login begins with.
 	StatusQuery   = "login_status"
 	SnapshotQuery = "login_snapshot"
 	// ExchangeActivity accepts an ExchangeRequest and gives an ExchangeOutcome.
 	ExchangeActivity = "login_exchange"
+	// ChallengeActivity accepts a LoginStart and gives a LoginChallenge, ProofActivity accepts a LoginProof and gives an
+	// ExchangeOutcome.
+	ChallengeActivity = "login_challenge"
+	ProofActivity     = "login_proof"
 )
 
 // WorkflowID is the ID of the workflow that keeps the tokens of a connection.
@@ -118,6 +127,77 @@ type LoginStatus struct {
 	RequiredAt  time.Time `json:"required_at,omitzero"`
 	Unanswered  int       `json:"unanswered,omitempty"` // exchanges of the newest refresh token
 	Failure     string    `json:"failure,omitempty"`    // of the last exchange
+}
+
+// LoginStart is the argument of BeginUpdate; kept in workflow history.
+type LoginStart struct {
+	Connection string `json:"connection"`
+	By         string `json:"by"`
+	// Redirect is the loopback address at which the person's starter awaits the code (RFC 8252), and State what comes back with
+	// it. Device asks for a code that the person types elsewhere (RFC 8628).
+	Redirect string `json:"redirect,omitempty"`
+	State    string `json:"state,omitempty"`
+	Device   bool   `json:"device,omitempty"`
+}
+
+// LoginChallenge is what a person needs to log in; kept in workflow history.
+type LoginChallenge struct {
+	// URL is where the person logs in; UserCode is typed there, of a device.
+	URL      string `json:"url"`
+	UserCode string `json:"user_code,omitempty"`
+	// Secret is sealed for workers: the verifier of PKCE, or the code of a device. It comes back in the LoginProof.
+	Secret string `json:"secret"`
+	// PublicKey is that of the workers, for which the starter seals the code.
+	PublicKey []byte        `json:"public_key,omitempty"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"` // of a device
+	Failure   *LoginFailure `json:"failure,omitempty"`
+}
+
+// LoginProof is the argument of FinishUpdate; kept in workflow history.
+type LoginProof struct {
+	LoginStart
+	// Secret is that of the LoginChallenge. Code is sealed to the public key; none for a device.
+	Secret    string    `json:"secret"`
+	Code      []byte    `json:"code,omitempty"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // of a device
+}
+
+// LoginResult is the result of FinishUpdate; kept in workflow history.
+type LoginResult struct {
+	Status  LoginStatus   `json:"status"`
+	Failure *LoginFailure `json:"failure,omitempty"`
+}
+
+// LogoutRequest is the argument of LogoutUpdate; kept in workflow history.
+type LogoutRequest struct {
+	By string `json:"by"`
+}
+
+// CodePlace is what a code is sealed for.
+func CodePlace(connection string) string { return "code of the login " + connection }
+
+// Check refuses what no starter sends.
+func (s LoginStart) Check() error {
+	if s.Connection == "" || s.By == "" || (s.Redirect == "") != s.Device || len(s.Connection)+len(s.By)+len(s.Redirect)+len(s.State) > maxText {
+		return errors.New("a login names its connection and its person, and either redirects or is that of a device")
+	}
+	return nil
+}
+
+// Check refuses what no starter sends.
+func (p LoginProof) Check() error {
+	if p.Secret == "" || (len(p.Code) == 0) != p.Device || len(p.Secret)+len(p.Code) > maxText {
+		return errors.New("the proof of a login has its secret, and a code unless it is that of a device")
+	}
+	return p.LoginStart.Check()
+}
+
+// Check refuses what no starter sends.
+func (r LogoutRequest) Check() error {
+	if r.By == "" || len(r.By) > maxText {
+		return errors.New("a logout names its person")
+	}
+	return nil
 }
 
 // maxText bounds each text of a request, in bytes: clients of the namespace can send any, and a workflow that keeps too much

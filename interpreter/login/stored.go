@@ -76,6 +76,28 @@ func (s *StoredLogin) begin(refresh, by string, now time.Time) {
 	s.settled()
 }
 
+// LogIn begins with the tokens that a person has logged in for. It reports why it cannot; nil where it did.
+func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *LoginFailure {
+	if outcome.End == EndToken && outcome.Refresh == "" {
+		return &LoginFailure{
+			Kind: "http", Class: "final", Type: "token",
+			Message: "the token endpoint has given no refresh token; many give one for a scope such as offline_access",
+		}
+	}
+	if outcome.End != EndToken {
+		return outcome.Failure
+	}
+	s.begin(outcome.Refresh, by, now)
+	s.Access, s.UsableUntil, s.Scopes, s.Refreshed = outcome.Access, outcome.UsableUntil, outcome.Scopes, now
+	return nil
+}
+
+// LogOut forgets the tokens.
+func (s *StoredLogin) LogOut(by string, now time.Time) {
+	s.begin("", "", now)
+	s.Required, s.RequiredAt = by+" has logged out", now
+}
+
 // settled forgets what went wrong with the refresh token before.
 func (s *StoredLogin) settled() {
 	s.Unanswered, s.ReportedBy, s.NotSent, s.Failed = 0, time.Time{}, 0, 0
@@ -85,10 +107,10 @@ func (s *StoredLogin) settled() {
 // Answer is the answer to a request; false where an exchange has to be made for it.
 func (s *StoredLogin) Answer(request TokenRequest, now time.Time) (TokenAnswer, bool) {
 	switch {
-	case s.Refresh == "":
-		return TokenAnswer{Failure: s.loginRequired("nobody has logged in yet")}, true
 	case s.Required != "":
 		return TokenAnswer{Failure: s.loginRequired(s.Required)}, true
+	case s.Refresh == "":
+		return TokenAnswer{Failure: s.loginRequired("nobody has logged in yet")}, true
 	case s.isGood(now) && s.Generation > request.After:
 		return TokenAnswer{Access: s.Access, Generation: s.Generation, UsableUntil: s.UsableUntil}, true
 	case s.Failure != nil && now.Before(s.RetryAt):
@@ -105,9 +127,12 @@ func (s *StoredLogin) isGood(now time.Time) bool {
 
 // loginRequired is the error of attempts until somebody logs in.
 func (s *StoredLogin) loginRequired(why string) *LoginFailure {
+	advice := "run: starter auth login " + s.Connection
+	if len(s.Seeds) > 0 {
+		advice = "give the connection a new refresh_token"
+	}
 	return &LoginFailure{
-		Kind: "connection", Class: "final", Type: TypeRequired, Final: true,
-		Message: fmt.Sprintf("connection %q needs a login: %s; %s", s.Connection, why, "give the connection a new refresh_token"),
+		Kind: "connection", Class: "final", Type: TypeRequired, Final: true, Message: fmt.Sprintf("connection %q needs a login: %s; %s", s.Connection, why, advice),
 	}
 }
 

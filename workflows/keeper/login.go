@@ -23,7 +23,7 @@ const exchangeTimeout = time.Minute
 
 // LoginWorkflow keeps the tokens of one login for the workers of its task queue. It alone has them make exchanges, one at a
 // time, since many servers revoke a login whose refresh token comes twice. Its decisions are a rule of the interpreter
-// (login.StoredLogin). It never ends: without it somebody has to log in anew.
+// (login.StoredLogin). Once there was a login it never ends: without it somebody has to log in anew.
 func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
@@ -41,6 +41,7 @@ type storedLogin struct {
 	endless
 
 	waiting []login.TokenRequest // that are not answered
+	asked   bool                 // somebody has sent an update
 }
 
 func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
@@ -56,6 +57,15 @@ func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
 				return nil
 			},
 			workflow.UpdateHandlerOptions{Validator: login.ExchangeOutcome.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.BeginUpdate, k.beginLogin, workflow.UpdateHandlerOptions{Validator: login.LoginStart.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.FinishUpdate, k.finishLogin, workflow.UpdateHandlerOptions{Validator: login.LoginProof.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.LogoutUpdate,
+			func(ctx workflow.Context, request login.LogoutRequest) error {
+				k.LogOut(request.By, workflow.Now(ctx))
+				k.changed = true
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: login.LogoutRequest.Check}),
 	)
 }
 
@@ -68,7 +78,7 @@ func (k *storedLogin) serveQueries(ctx workflow.Context) error {
 
 // giveToken answers a worker once there is a token, or none to be had.
 func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest) (answer login.TokenAnswer, err error) {
-	k.Connection = request.Connection
+	k.Connection, k.asked = request.Connection, true
 	if k.Adopt(request.Seed, workflow.Now(ctx)) {
 		k.changed = true
 	}
@@ -82,6 +92,40 @@ func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest
 	return answer, err
 }
 
+// challengeTimeout bounds the request for a device's code, and loginTimeout how long a person may take with one.
+const (
+	challengeTimeout = time.Minute
+	loginTimeout     = 30 * time.Minute
+)
+
+// beginLogin has a worker say where a person logs in.
+func (k *storedLogin) beginLogin(ctx workflow.Context, start login.LoginStart) (login.LoginChallenge, error) {
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	k.Connection, k.asked = start.Connection, true
+	to := gate.ToTool(login.ChallengeActivity, challengeTimeout, "a login by "+start.By)
+	to.Tries = mostCommandTries
+	return gate.Send[login.LoginChallenge](ctx, to, start, "a login")
+}
+
+// finishLogin has a worker exchange what a person has brought. It is no exchange of the refresh token, so it waits for none.
+func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) (login.LoginResult, error) {
+	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
+	k.Connection, k.asked = proof.Connection, true
+	limit := exchangeTimeout
+	if proof.Device {
+		limit = loginTimeout
+	}
+	to := gate.ToTool(login.ProofActivity, limit, "the login by "+proof.By)
+	to.Tries = 1 // a code is good once
+	outcome, err := gate.Send[login.ExchangeOutcome](ctx, to, proof, "a login")
+	if err != nil {
+		return login.LoginResult{}, err
+	}
+	failure := k.LogIn(outcome, proof.By, workflow.Now(ctx))
+	k.changed = true
+	return login.LoginResult{Status: k.Status(), Failure: failure}, nil
+}
+
 // isWanted reports whether somebody waits for an exchange.
 func (k *storedLogin) isWanted(ctx workflow.Context) bool {
 	return slices.ContainsFunc(k.waiting, func(request login.TokenRequest) bool {
@@ -90,12 +134,19 @@ func (k *storedLogin) isWanted(ctx workflow.Context) bool {
 	})
 }
 
-// isLong keeps the history while somebody waits: no handler may wait for this loop then.
+// isLong keeps the history while somebody waits: no handler may wait for this loop then, and this loop for no person.
 func (k *storedLogin) isLong(ctx workflow.Context) bool {
-	return len(k.waiting) == 0 && k.endless.isLong(ctx)
+	return workflow.AllHandlersFinished(ctx) && k.endless.isLong(ctx)
 }
 
-func (k *storedLogin) isDue(ctx workflow.Context) bool { return k.changed || k.isWanted(ctx) }
+// isOver ends the workflow of a login that nobody has made.
+func (k *storedLogin) isOver(ctx workflow.Context) bool {
+	return k.asked && k.Issued == 0 && workflow.AllHandlersFinished(ctx)
+}
+
+func (k *storedLogin) isDue(ctx workflow.Context) bool {
+	return k.changed || k.isOver(ctx) || k.isWanted(ctx)
+}
 
 // act makes the exchange that somebody waits for, once the one before it cannot be reported any more.
 func (k *storedLogin) act(ctx workflow.Context) {

@@ -91,10 +91,13 @@ func TestProblemsOfAMap(t *testing.T) {
 		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://ana:canary-5ecret@api.test"}}`:       "oauth2 host: must have a URL as oauth2.host, such as",
 		`{"oauth2": {"token_url": "ftp://canary-5ecret", "client_id": "ana", "client_secret": "canary-5ecret"}}`:             "oauth2 token_url: must have a URL as oauth2.token_url, such as",
 		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "host": "https://a.test"}, "host": "https://a.test"}`: "host: has both host and oauth2.host; keep one",
-		`{"oauth2": {` + client + `, "grant": "canary-5ecret", "client_secret": "canary-5ecret"}}`:                           "oauth2 grant: must have one of client_credentials, refresh_token as oauth2.grant",
+		`{"oauth2": {` + client + `, "grant": "canary-5ecret", "client_secret": "canary-5ecret"}}`:                           "oauth2 grant: must have one of client_credentials, refresh_token, authorization_code as oauth2.grant",
 		`{"oauth2": {` + client + `, "grant": "refresh_token", "client_secret": "canary-5ecret"}}`:                           "oauth2 refresh_token: must have oauth2.refresh_token, as text",
 		`{"oauth2": {` + client + `, "grant": "refresh_token", "refresh_token": "canary-5ecret", "audience": "x"}}`:          "oauth2 audience: has oauth2.audience, which the grant refresh_token does not use",
 		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "refresh_token": "canary-5ecret"}}`:                   "oauth2 refresh_token: has oauth2.refresh_token, which the grant client_credentials does not use",
+		`{"oauth2": {` + client + `, "grant": "authorization_code"}}`:                                                        "oauth2 authorize_url: must have a URL as oauth2.authorize_url",
+		`{"oauth2": {` + client + `, "grant": "authorization_code", "device_url": "canary-5ecret"}}`:                         "oauth2 device_url: must have a URL as oauth2.device_url",
+		`{"oauth2": {` + client + `, "client_secret": "canary-5ecret", "authorize_url": "https://x.test"}}`:                  "oauth2 authorize_url: has oauth2.authorize_url, which the grant client_credentials does not use",
 		`"https://api.test/v1?api_key=canary-5ecret"`: ": is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: " +
 			"{query: {NAME: KEY}, host: https://HOST}",
 	} {

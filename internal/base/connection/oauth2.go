@@ -18,23 +18,26 @@ type OAuth2 struct {
 	Host     *url.URL // nil for that of the connection
 	// RefreshToken is the one that a login begins with, "" for none.
 	RefreshToken string
+	// AuthorizeURL is where people log in, and DeviceURL gives codes to devices; nil for others.
+	AuthorizeURL, DeviceURL *url.URL
 }
 
 // The grants.
 const (
 	GrantClient  = "client_credentials" // RFC 6749, section 4.4
 	GrantRefresh = "refresh_token"      // section 6
+	GrantCode    = "authorization_code" // section 4.1, for people: starter auth login
 )
 
 // Grants are what oauth2.grant may be.
-var Grants = []string{GrantClient, GrantRefresh}
+var Grants = []string{GrantClient, GrantRefresh, GrantCode}
 
 // Kept reports whether the client has a login, whose tokens are kept for all workers.
 func (c *OAuth2) Kept() bool { return c.Grant != GrantClient }
 
 // oauth2 reads the client, nil for none.
 func (s section) oauth2() *OAuth2 {
-	client := s.section("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token")
+	client := s.section("oauth2", "grant", "token_url", "client_id", "client_secret", "scopes", "audience", "host", "refresh_token", "authorize_url", "device_url")
 	if client == nil {
 		return nil
 	}
@@ -48,12 +51,28 @@ func (s section) oauth2() *OAuth2 {
 		client.refuseBeside(of.Grant, "audience")
 	} else {
 		of.Secret = client.requiredSecret("client_secret")
-		client.refuseBeside(of.Grant, "refresh_token")
 	}
 	if of.Grant == GrantRefresh {
 		of.RefreshToken = client.requiredSecret("refresh_token")
+	} else {
+		client.refuseBeside(of.Grant, "refresh_token")
+	}
+	if of.Grant == GrantCode {
+		client.endpointsOfPeople(of)
+	} else {
+		client.refuseBeside(of.Grant, "authorize_url", "device_url")
 	}
 	return of
+}
+
+// endpointsOfPeople reads where people log in.
+func (s section) endpointsOfPeople(of *OAuth2) {
+	if s.has("authorize_url") || !s.has("device_url") {
+		of.AuthorizeURL = s.address("authorize_url", "https://login.example.com/authorize")
+	}
+	if s.has("device_url") {
+		of.DeviceURL = s.address("device_url", "https://login.example.com/device")
+	}
 }
 
 // grant is the grant of the client, client_credentials where it does not say.

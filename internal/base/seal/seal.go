@@ -7,6 +7,7 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
+	"crypto/hpke"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -40,8 +41,9 @@ const version = "v1"
 type Keys struct{ all []key }
 
 type key struct {
-	id   string
-	aead cipher.AEAD
+	id      string
+	aead    cipher.AEAD
+	private hpke.PrivateKey // opens what others seal
 }
 
 // Parse reads keys as Variable has them; "" is none. Errors contain nothing of a key.
@@ -101,7 +103,15 @@ func newKey(secret string) (key, error) {
 	if err != nil {
 		return key{}, fmt.Errorf("cannot be used: %w", err)
 	}
-	return key{id: keyID(derived), aead: aead}, nil
+	material, err := hkdf.Key(sha256.New, []byte(secret), nil, "reprise codes of logins "+version, sha256.Size)
+	if err != nil {
+		return key{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	private, err := kem.DeriveKeyPair(material)
+	if err != nil {
+		return key{}, fmt.Errorf("cannot be used: %w", err)
+	}
+	return key{id: keyID(derived), aead: aead, private: private}, nil
 }
 
 // keyID distinguishes keys and shows nothing of them.
@@ -162,4 +172,39 @@ func (k *Keys) names() string {
 		return "the keys " + strings.Join(ids, ", ")
 	}
 	return "none"
+}
+
+// What others seal, in the terms of RFC 9180.
+var (
+	kem      = hpke.MLKEM768X25519()
+	kdf, enc = hpke.HKDFSHA256(), hpke.AES256GCM()
+)
+
+// PublicKey is that of the first key: who has it can seal and not open.
+func (k *Keys) PublicKey() []byte {
+	if k == nil {
+		return nil
+	}
+	return k.all[0].private.PublicKey().Bytes()
+}
+
+// SealTo encrypts a text for a place, for those who have the keys of a public key.
+func SealTo(public, text []byte, place string) ([]byte, error) {
+	key, err := kem.NewPublicKey(public)
+	if err != nil {
+		return nil, fmt.Errorf("the public key of the workers cannot be used: %w", err)
+	}
+	return hpke.Seal(key, kdf, enc, []byte(place), text)
+}
+
+// OpenSealed decrypts what SealTo has made for the place with the public key of one of the keys.
+func (k *Keys) OpenSealed(sealed []byte, place string) ([]byte, error) {
+	if k != nil {
+		for _, one := range k.all {
+			if text, err := hpke.Open(one.private, kdf, enc, []byte(place), sealed); err == nil {
+				return text, nil
+			}
+		}
+	}
+	return nil, errors.New("it was not sealed for this worker, or for a different use")
 }

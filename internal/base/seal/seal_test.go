@@ -75,3 +75,33 @@ func TestKeysThatAreNone(t *testing.T) {
 		require.NotContains(t, err.Error(), "short-key")
 	}
 }
+
+// TestOthersSealForWorkers: only those who have one of the keys open it, at its place.
+func TestOthersSealForWorkers(t *testing.T) {
+	t.Parallel()
+	first, second := seal.NewKey(), seal.NewKey()
+	old, err := seal.Parse(first)
+	require.NoError(t, err)
+	both, err := seal.Parse(second + "," + first)
+	require.NoError(t, err)
+	require.NotEqual(t, old.PublicKey(), both.PublicKey())
+	sealed, err := seal.SealTo(old.PublicKey(), []byte("code"), "here")
+	require.NoError(t, err)
+	require.NotContains(t, string(sealed), "code")
+	for _, keys := range []*seal.Keys{old, both} {
+		text, err := keys.OpenSealed(sealed, "here")
+		require.NoError(t, err)
+		require.Equal(t, "code", string(text))
+		_, err = keys.OpenSealed(sealed, "there")
+		require.Error(t, err)
+	}
+	others, err := seal.Parse(second)
+	require.NoError(t, err)
+	_, err = others.OpenSealed(sealed, "here")
+	require.Error(t, err)
+	_, err = (*seal.Keys)(nil).OpenSealed(sealed, "here")
+	require.Error(t, err)
+	require.Nil(t, (*seal.Keys)(nil).PublicKey())
+	_, err = seal.SealTo([]byte("no key"), []byte("code"), "here")
+	require.ErrorContains(t, err, "the public key of the workers cannot be used")
+}

@@ -139,7 +139,7 @@ func CutHost(text string) (secret, host string) {
 
 // public are the keys of a connection that is a map whose texts may be shown. All others are secrets.
 var public = []string{
-	"host", "cookies", "grant", "token_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime", "service", "region",
+	"host", "cookies", "grant", "token_url", "authorize_url", "device_url", "scopes", "audience", "ca", "certificate", "issuer", "subject", "key_id", "algorithm", "lifetime", "service", "region",
 }
 
 // object reads a connection that is a map of what is sent.

@@ -1,0 +1,104 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/login"
+)
+
+// deviceLife is how long a device's code is polled whose endpoint does not say when it ends.
+const deviceLife = 10 * time.Minute
+
+// ChallengeLogin says where a person logs in: with PKCE (RFC 7636), or with the code of a device (RFC 8628).
+func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (login.LoginChallenge, string, error) {
+	x, err := t.personal(ctx, start)
+	if err != nil {
+		return login.LoginChallenge{}, "", err
+	}
+	config := x.config()
+	if !start.Device {
+		config.RedirectURL = start.Redirect
+		verifier := oauth2.GenerateVerifier()
+		return login.LoginChallenge{URL: config.AuthCodeURL(start.State, oauth2.S256ChallengeOption(verifier))}, verifier, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	answer, err := config.DeviceAuth(context.WithValue(ctx, oauth2.HTTPClient, x.http))
+	if err != nil {
+		return login.LoginChallenge{}, "", tokenError(x.name, x.of.DeviceURL, err)
+	}
+	challenge := login.LoginChallenge{URL: answer.VerificationURI, UserCode: answer.UserCode, ExpiresAt: answer.Expiry}
+	if challenge.ExpiresAt.IsZero() {
+		challenge.ExpiresAt = time.Now().Add(deviceLife)
+	}
+	return challenge, answer.DeviceCode, nil
+}
+
+// personal is an exchange for a login that people make.
+func (t *Tool) personal(ctx context.Context, start login.LoginStart) (*loginExchange, error) {
+	x, err := t.newExchange(ctx, start.Connection)
+	switch {
+	case err != nil:
+		return nil, err
+	case x.of.AuthorizeURL == nil && x.of.DeviceURL == nil:
+		return nil, tool.ConfigErrorf("connection %q is no login of people: that needs oauth2 with grant: authorization_code", start.Connection)
+	case start.Device && x.of.DeviceURL == nil:
+		return nil, tool.ConfigErrorf("connection %q has no oauth2.device_url, which --device needs", start.Connection)
+	case !start.Device && x.of.AuthorizeURL == nil:
+		return nil, tool.ConfigErrorf("connection %q has no oauth2.authorize_url; log in with --device", start.Connection)
+	}
+	return x, nil
+}
+
+// ProveLogin exchanges a code with its verifier, or polls for the code of a device.
+func (t *Tool) ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (tool.ExchangedTokens, error) {
+	x, err := t.personal(ctx, proof.LoginStart)
+	if err != nil {
+		return tool.ExchangedTokens{}, err
+	}
+	asked := time.Now()
+	var token *oauth2.Token
+	if proof.Device {
+		token, err = x.poll(ctx, secret, proof.ExpiresAt)
+	} else {
+		bounded, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, x.http), tokenTimeout)
+		defer cancel()
+		token, err = x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
+			config.RedirectURL = proof.Redirect
+			return config.Exchange(bounded, code, oauth2.VerifierOption(secret))
+		})
+	}
+	if err != nil {
+		return tool.ExchangedTokens{}, x.failureOf(err)
+	}
+	tokens, err := exchangedTokens(token, asked)
+	if err != nil {
+		return tool.ExchangedTokens{}, x.failureOf(err)
+	}
+	if tokens.Scopes == nil {
+		tokens.Scopes = x.of.Scopes // RFC 6749, section 5.1: as they were requested
+	}
+	return tokens, nil
+}
+
+// poll asks the token endpoint until the person has logged in, or the code has ended.
+func (x *loginExchange) poll(ctx context.Context, device string, ends time.Time) (*oauth2.Token, error) {
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	token, err := x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
+		return config.DeviceAccessToken(context.WithValue(ctx, oauth2.HTTPClient, x.http), &oauth2.DeviceAuthResponse{DeviceCode: device, Expiry: ends})
+	})
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "expired_token" || errors.Is(err, context.DeadlineExceeded) {
+		return nil, &tool.Error{
+			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Message: fmt.Sprintf("connection %q: nobody has logged in with the code before it ended", x.name),
+		}
+	}
+	return token, err
+}
