@@ -16,6 +16,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
 	"reprise/interpreter/credential"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
@@ -26,6 +27,9 @@ import (
 // Nothing of a connection is ever part of an error.
 func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
+	if err := checkVariables(os.Environ()); err != nil {
+		return nil, err
+	}
 	if path == "" {
 		return environment, nil
 	}
@@ -34,6 +38,28 @@ func Connections(path string) (tool.ConnectionResolver, error) {
 		return nil, err
 	}
 	return activities.FirstOf{file, environment}, nil
+}
+
+// checkVariables refuses connections of an environment that no attempt could use, as those of a file are refused.
+func checkVariables(entries []string) error {
+	for _, entry := range slices.Sorted(slices.Values(entries)) { // of two mistakes always the same is reported
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, tool.ConnectionPrefix) || value == "" {
+			continue
+		}
+		var configured any = value
+		if connection.IsMap(value) {
+			decoded, err := expression.Decode([]byte(value))
+			if err != nil {
+				return fmt.Errorf("read the connections: the variable %s begins with { and is not JSON", name)
+			}
+			configured = decoded
+		}
+		if _, err := connection.Text(configured); err != nil {
+			return fmt.Errorf("read the connections: the variable %s %w", name, err)
+		}
+	}
+	return nil
 }
 
 // connectionFile is a file of connections, which is read again when it has changed. One that cannot be read leaves what was

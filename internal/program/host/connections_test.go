@@ -133,3 +133,25 @@ func TestConnectionsAreReadAgainWhenTheirFileChanges(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("clinic: postgres://third\n"), 0o600))
 	requireURL("postgres://third")
 }
+
+// TestVariablesAreCheckedAtTheStart sets environment variables, so it does not run in parallel.
+func TestVariablesAreCheckedAtTheStart(t *testing.T) {
+	const secret = "hunter2000"
+	for value, says := range map[string]string{
+		"":                                    "",
+		"postgres://u:" + secret + "@h/d?x=1": "",
+		`{"bearer": "` + secret + `"}`:        "",
+		`{"bearer": "` + secret + `"`:         "the variable REPRISE_AUTH_SHOP begins with { and is not JSON",
+		`{"berer": "` + secret + `"}`:         "the variable REPRISE_AUTH_SHOP has an unknown key (did you mean bearer?)",
+		"https://h.test/?key=" + secret:       "the variable REPRISE_AUTH_SHOP is a URL with a query string, which is not sent",
+	} {
+		t.Setenv("REPRISE_AUTH_SHOP", value)
+		_, err := host.Connections("")
+		if says == "" {
+			require.NoError(t, err, value)
+			continue
+		}
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), secret)
+	}
+}
