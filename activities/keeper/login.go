@@ -129,7 +129,7 @@ func (l *Logins) exchange(ctx context.Context, in login.ExchangeRequest) (login.
 	if err := l.sealTokens(&outcome, in.Connection, tokens); err != nil {
 		return outcome, fmt.Errorf("seal the tokens of an exchange: %w", err)
 	}
-	if err := l.Spool.add(ctx, spooledTokens{Namespace: activity.GetInfo(ctx).WorkflowNamespace, Connection: in.Connection, Outcome: outcome}); err != nil {
+	if err := l.Spool.add(ctx, spooledTokens{Namespace: activity.GetInfo(ctx).Namespace, Connection: in.Connection, Outcome: outcome}); err != nil {
 		l.Logger.Error("the tokens of a login are not in the spool; if this worker is lost now, somebody has to log in", "connection", in.Connection, "error", err)
 	}
 	return outcome, nil
