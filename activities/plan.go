@@ -85,8 +85,8 @@ func (c *Catalogue) mask(steps []interpreter.StepPlan) {
 			if sink.Table == nil {
 				continue
 			}
-			for k := range sink.Table.DDL {
-				mask(&sink.Table.DDL[k].Statement)
+			for _, ddl := range sink.Table.Changes() {
+				mask(&ddl.Statement)
 			}
 		}
 	}

@@ -120,4 +120,30 @@ type TablePlan struct {
 	Rows     *int       `json:"rows,omitempty"`
 	LeftOut  *RowCounts `json:"left_out,omitempty"`
 	Rejected string     `json:"rejected,omitempty"` // table of rows that the database refuses
+	// Children are the tables for lists in the rows.
+	Children []TablePlan `json:"children,omitempty"`
+}
+
+// Changes are the statements that would change the table, and those for lists in its rows.
+func (p *TablePlan) Changes() (all []*DDL) {
+	for i := range p.DDL {
+		all = append(all, &p.DDL[i])
+	}
+	for i := range p.Children {
+		all = append(all, p.Children[i].Changes()...)
+	}
+	return all
+}
+
+// Each does something with the plan of a table and with those of the tables for lists in its rows, until it fails.
+func (p TablePlan) Each(do func(TablePlan) error) error {
+	if err := do(p); err != nil {
+		return err
+	}
+	for _, child := range p.Children {
+		if err := child.Each(do); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -56,7 +56,7 @@ func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column
 // an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if w.Staged() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
+	if w.Staged() || w.HasChildren() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
 		return result, errNotAtOnce
 	}
 	table := &tableTx{session: session}

@@ -164,7 +164,7 @@ type unsendableError struct {
 
 // unsendable is the error of a value that JSON has no form for.
 func unsendable(w *sqltool.TableWrite, row int, column string, err error) error {
-	return &unsendableError{tool.Errorf("row %d, column %q, cannot be written as JSON: %w", w.Number(row), column, err), column}
+	return &unsendableError{tool.Errorf("%s, column %q, cannot be written as JSON: %w", w.RowText(w.Number(row)), column, err), column}
 }
 
 func (e *unsendableError) Unwrap() error { return e.error }
@@ -174,8 +174,8 @@ func refuseNUL(w *sqltool.TableWrite) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
-				return &unsendableError{tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
-					w.Number(i), w.Shown, name), name}
+				return &unsendableError{tool.Errorf("%s for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
+					w.RowText(w.Number(i)), w.Shown, name), name}
 			}
 		}
 	}

@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"sync"
@@ -190,6 +192,7 @@ type killTest struct {
 	prepare string // SQL before the calls
 	content string // SQL of what is compared
 	calls   []func(key string) interpreter.ToolInput
+	every   int // how many statements are between two that are cut, 0 for many
 }
 
 // TestKillsAtEachStatement: what a call has done when its connection is lost is all or nothing, and the call that
@@ -204,7 +207,7 @@ func TestKillsAtEachStatement(t *testing.T) {
 	for name, test := range killTests(pg) {
 		t.Run(name, func(t *testing.T) {
 			states := test.undisturbed(t, db, pg)
-			every := 131
+			every := cmp.Or(test.every, 131)
 			if *soak {
 				every = 1
 			}
@@ -254,7 +257,7 @@ func killTests(pg tooltest.SQL) map[string]*killTest {
 	missing := row{"table": "target", "key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 1, "schema_contract": everything, "rejected": row{"table": "aside"}}
 	part := 1
 	staged := func(fields row) *killTest {
-		return &killTest{prepare, content, []func(string) interpreter.ToolInput{
+		return &killTest{prepare: prepare, content: content, calls: []func(string) interpreter.ToolInput{
 			call(fields, &interpreter.Staging{}, many),
 			call(fields, &interpreter.Staging{Part: &part}, []any{row{"id": 5000, "n": 5}, row{"id": 5001, "n": -5}}),
 			call(fields, &interpreter.Staging{Part: &part, Round: 1}, []any{row{"id": 6000, "n": 6}}),
@@ -262,10 +265,32 @@ func killTests(pg tooltest.SQL) map[string]*killTest {
 		}}
 	}
 	plain := func(fields row) *killTest {
-		return &killTest{prepare, content, []func(string) interpreter.ToolInput{call(fields, nil, many[:1100]), call(fields, nil, []any{row{"id": 5000, "n": 5, "more": 1.5}, row{"id": 5001, "n": -5}})}}
+		return &killTest{prepare: prepare, content: content, calls: []func(string) interpreter.ToolInput{call(fields, nil, many[:1100]), call(fields, nil, []any{row{"id": 5000, "n": 5, "more": 1.5}, row{"id": 5001, "n": -5}})}}
 	}
 	keyless := row{"table": "target", "mode": "replace", "schema_contract": everything, "rejected": row{"table": "aside"}}
+	children := func(more row) *killTest {
+		fields := row{"table": "target", "key": "id", "schema_contract": "evolve", "children": row{"below": row{"table": "lines", "key": []any{"target", "line"}, "with": row{"target": "id"}}}}
+		maps.Copy(fields, more)
+		lines := func(lines ...any) (list []any) {
+			for _, line := range lines {
+				list = append(list, row{"line": line, "n": 1})
+			}
+			return list
+		}
+		first := []any{row{"id": 1, "n": 1, "below": lines(1, 2)}, row{"id": 2, "n": 2}, row{"id": 3, "n": 3, "below": lines(1)}}
+		second := []any{row{"id": 4, "n": 1, "below": lines(2, 3)}, row{"id": 5, "n": 5, "word": "new", "below": []any{row{"line": 1, "word": "child"}}}}
+		if more["mode"] == "upsert" {
+			second = append(second, row{"id": 1, "n": 7, "below": lines(2, 3)}, row{"id": 3, "n": 3, "below": nil})
+		}
+		return &killTest{
+			prepare: "DROP TABLE IF EXISTS target, lines; CREATE TABLE target (id int PRIMARY KEY, n int)",
+			content: "SELECT (SELECT string_agg(concat(id, ':', n), ' ' ORDER BY id) FROM target) AS target, to_regclass('lines') AS made, " +
+				"query_to_xml(CASE WHEN to_regclass('lines') IS NULL THEN 'SELECT 1' ELSE 'SELECT * FROM lines ORDER BY target, line' END, true, true, '')::text AS lines",
+			calls: []func(string) interpreter.ToolInput{call(fields, nil, first), call(fields, nil, second)}, every: 17,
+		}
+	}
 	return map[string]*killTest{
+		"children": children(nil), "children of an upsert": children(row{"mode": "upsert"}),
 		"replace by key": staged(replace), "replace": staged(keyless), "delete missing": staged(missing),
 		"evolve, COPY beside, rejected": plain(row{"table": "target", "key": "id", "mode": "upsert", "schema_contract": everything, "rejected": row{"table": "aside"}}),
 		"COPY":                          plain(row{"table": "target", "mode": "insert", "schema_contract": everything, "rejected": row{"table": "aside", "max": 1000}}),

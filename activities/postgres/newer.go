@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // tableLock is the part of the advisory locks that is the same for all tables by whose names writes are locked: sqltool.ErrShared says
@@ -32,7 +34,18 @@ func beginOf(w *sqltool.TableWrite, alone bool) string {
 	if alone {
 		return beginCommitted
 	}
-	return beginCommitted + "; SELECT pg_advisory_xact_lock_shared(" + strconv.Itoa(tableLock) + ", " + strconv.Itoa(int(lockName(w))) + ")"
+	begin := beginCommitted
+	for _, name := range lockNames(w) {
+		begin += "; SELECT pg_advisory_xact_lock_shared(" + strconv.Itoa(tableLock) + ", " + strconv.Itoa(int(name)) + ")"
+	}
+	return begin
+}
+
+// lockNames are those of all tables of a write, in one order, as writes that have several tables alone would else wait for each other.
+func lockNames(w *sqltool.TableWrite) []int32 {
+	names := lists.Map(w.Tables(), lockName)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // lockAlone has the write alone use its table, where it needs that.
@@ -51,8 +64,12 @@ func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
 		}
 	}
 	return t.waitShortly(ctx, func() error {
-		_, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", int32(tableLock), lockName(w))
-		return err
+		for _, name := range lockNames(w) {
+			if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", int32(tableLock), name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

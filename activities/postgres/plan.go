@@ -17,16 +17,21 @@ import (
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
-			plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in)
-			switch {
-			case err != nil:
+			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err != nil {
 				return err
-			case plan.Exists && plan.Mode == sqltool.ModeUpsert:
-				return isUnique(ctx, tx, in, plan)
-			case !plan.Exists && plan.FromRows:
-				return mayCreate(ctx, tx, in)
 			}
-			return nil
+			return plan.Each(func(plan interpreter.TablePlan) error {
+				name, err := sqltool.NameOf(plan.Name)
+				switch {
+				case err != nil:
+					return err
+				case plan.Exists && plan.Mode == sqltool.ModeUpsert:
+					return isUnique(ctx, tx, &name, plan)
+				case !plan.Exists && plan.FromRows:
+					return mayCreate(ctx, tx, &name, in.Auth)
+				}
+				return nil
+			})
 		})
 		return classifyPlan(ctx, err)
 	})
@@ -34,11 +39,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 }
 
 // isUnique refuses an upsert for which the table has no index. What is no table, such as a view, may have one below.
-func isUnique(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput, plan interpreter.TablePlan) error {
-	w, err := sqltool.Target(in)
-	if err != nil {
-		return err
-	}
+func isUnique(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, plan interpreter.TablePlan) error {
 	const describe = `SELECT c.relkind IN ('r', 'p'), coalesce(array_agg(array_to_json(ARRAY(
 			SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
 		))::text) FILTER (WHERE i.indrelid IS NOT NULL), '{}')
@@ -59,11 +60,7 @@ func isUnique(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput, plan int
 }
 
 // mayCreate refuses a table that cannot be made: its schema is not there, or is not the user's to use.
-func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
-	w, err := sqltool.Target(in)
-	if err != nil {
-		return err
-	}
+func mayCreate(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, auth string) error {
 	schema := ""
 	if len(w.Table) > 1 {
 		schema = w.Table[len(w.Table)-2]
@@ -79,9 +76,9 @@ func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
 		return tool.Errorf("table %q cannot be created: no schema of search_path exists", w.Shown)
 	case !exists && !makes:
 		return tool.Errorf("table %q cannot be made: there is no schema %q, and the user of connection %q may not make one; create it first, or grant CREATE on the database",
-			w.Shown, schema, in.Auth)
+			w.Shown, schema, auth)
 	case exists && !allowed:
-		return tool.Errorf("table %q cannot be made: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, in.Auth)
+		return tool.Errorf("table %q cannot be made: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, auth)
 	}
 	return nil
 }

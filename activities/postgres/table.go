@@ -74,6 +74,7 @@ func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (inte
 // lacksRow reports whether rows were refused by an error that does not say which one it is about.
 func lacksRow(w *sqltool.TableWrite, err error) bool {
 	var pg *pgconn.PgError
+	w = sqltool.FailedWrite(w, err)
 	return errors.As(err, &pg) && len(w.Rows) > 1 && !w.Rejects() && isRefusal(pg) && placeOf(w, err, pg).row == 0
 }
 
@@ -400,12 +401,13 @@ func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal 
 // tableError adds what table mode knows to the server's error.
 func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 	converted := classifyError(ctx, err)
+	w = sqltool.FailedWrite(w, err)
 	var own *tool.Error
 	if !errors.As(converted, &own) {
 		return converted
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		own.Message = w.Doing() + placeOf(w, err, pg).text() + own.Message
+		own.Message = w.Doing() + placeOf(w, err, pg).text(w) + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -470,12 +472,12 @@ type errorPlace struct {
 }
 
 // text is the place as the head of a message.
-func (p errorPlace) text() string {
+func (p errorPlace) text(w *sqltool.TableWrite) string {
 	switch {
 	case p.row > 0 && p.column != "":
-		return fmt.Sprintf("row %d, column %q: ", p.row, p.column)
+		return fmt.Sprintf("%s, column %q: ", w.RowText(p.row), p.column)
 	case p.row > 0:
-		return fmt.Sprintf("row %d: ", p.row)
+		return w.RowText(p.row) + ": "
 	case p.column != "":
 		return fmt.Sprintf("column %q: ", p.column)
 	}

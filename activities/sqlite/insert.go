@@ -105,9 +105,9 @@ func (i *inserter) insert(ctx context.Context, first, end int) (written int64, e
 	case err == nil:
 		return written, nil
 	case end-first == 1:
-		return 0, fmt.Errorf("row %d: %w", i.Number(first), err)
+		return 0, fmt.Errorf("%s: %w", i.RowText(i.Number(first)), err)
 	}
-	return 0, fmt.Errorf("rows %d to %d: %w", i.Number(first), i.Number(end-1), err)
+	return 0, fmt.Errorf("%s: %w", i.RowsText(i.Number(first), i.Number(end-1)), err)
 }
 
 // insertEach writes the rows from first up to end one by one.
@@ -157,8 +157,8 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 		for c, column := range i.Columns {
 			if sqltool.RoundsDeclared(i.types[c], row[column]) {
 				return nil, 0, &roundedError{column: column, error: tool.Errorf(
-					"row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
-					i.Number(first+at), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
+					"%s, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
+					i.RowText(i.Number(first+at)), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
 			}
 			value := columnValue(row[column], i.types[c])
 			switch value := value.(type) {

@@ -28,23 +28,10 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	}
 	query := func(conn *guardedConn) (err error) {
 		table := &tableTx{stateTx: stateTx{conn}}
-		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
+		if plan, err = sqltool.Plan(ctx, table, in); err != nil {
 			return err
 		}
-		target, err := sqltool.Target(in)
-		if err != nil {
-			return err
-		}
-		indexes, err := table.unique(ctx, target)
-		if err != nil {
-			return err
-		}
-		lower := plan
-		lower.Key = slices.Clone(plan.Key)
-		for i, column := range plan.Key { // SQLite ignores letter case
-			lower.Key[i] = strings.ToLower(column)
-		}
-		return sqltool.CheckUnique(lower, indexes)
+		return plan.Each(func(plan interpreter.TablePlan) error { return table.checkUnique(ctx, plan) })
 	}
 	if exists(path) {
 		err = t.readOnly(ctx, path, query)
@@ -53,6 +40,27 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	err = t.readAt(ctx, "", "file::memory:", query) // what a file has that was just made
 	plan.NewFile = true
 	return plan, classifyError(ctx, err)
+}
+
+// checkUnique refuses an upsert for which the table has no index.
+func (t tableTx) checkUnique(ctx context.Context, plan interpreter.TablePlan) error {
+	if !plan.Exists {
+		return nil
+	}
+	name, err := sqltool.NameOf(plan.Name)
+	if err != nil {
+		return err
+	}
+	indexes, err := t.unique(ctx, &sqltool.TableWrite{TableName: name})
+	if err != nil {
+		return err
+	}
+	lower := plan
+	lower.Key = slices.Clone(plan.Key)
+	for i, column := range plan.Key { // SQLite ignores letter case
+		lower.Key[i] = strings.ToLower(column)
+	}
+	return sqltool.CheckUnique(lower, indexes)
 }
 
 // unique are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.

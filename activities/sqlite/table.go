@@ -265,6 +265,7 @@ func writeError(w *sqltool.TableWrite, err error) error {
 	if errors.As(err, &own) || !errors.As(err, &sqlite) {
 		return err
 	}
+	w = sqltool.FailedWrite(w, err)
 	hint := ""
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))

@@ -147,7 +147,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 			if text, isText := value.(string); isText {
 				problem = BytesText(text)
 			}
-			return &NoBytesError{column.Name, tool.Errorf("row %d for table %q, column %q of type %s: %s", w.Number(i), w.Shown, column.Name, column.Type, problem)}
+			return &NoBytesError{column.Name, tool.Errorf("%s for table %q, column %q of type %s: %s", w.RowText(w.Number(i)), w.Shown, column.Name, column.Type, problem)}
 		}
 	}
 	return nil

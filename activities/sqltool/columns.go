@@ -75,6 +75,8 @@ type TableTx interface {
 	// Turns parts a write into what is made one after the other, so that rows of one key, by the database's own equality,
 	// meet as if each was written by itself. A turn deletes before it writes.
 	Turns(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
+	// DeleteBelow deletes rows below others from the table of a write, whose columns are known, and gives how many there were.
+	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 }
 
 // Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows to be
@@ -129,7 +131,7 @@ func (w *TableWrite) settle(ctx context.Context, tx SchemaTx) (*TableWrite, []Co
 		settled.forms = settled.formsOfKey(dialect, columns)
 		settled = *settled.withDeletes()
 	}
-	settled.Columns, settled.uniform = columnsOf(settled.Rows)
+	settled.readColumns()
 	if err := settled.conform(dialect, columns); err != nil {
 		return &settled, columns, err
 	}
@@ -191,7 +193,7 @@ func (w *TableWrite) discardNoBytes(column Column) {
 }
 
 // WriteRows deletes and writes the rows of a write that is settled, turn by turn.
-func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written WriteResult, err error) {
+func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteResult, err error) {
 	insert, fit, err := inserting(ctx, tx, w)
 	if err != nil {
 		return written, err
@@ -202,6 +204,9 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Writ
 	}
 	for _, turn := range turns {
 		if len(turn.Deletes) > 0 {
+			if err := deleteChildren(ctx, tx, w, turn); err != nil {
+				return written, err
+			}
 			deleted, err := tx.Delete(ctx, turn)
 			if written.deleted += deleted; err != nil {
 				return written, err
@@ -213,6 +218,9 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Writ
 		}
 		if !turn.counted {
 			written = written.Plus(inserted)
+		}
+		if err := writeChildren(ctx, tx, w, turn); err != nil {
+			return written, err
 		}
 	}
 	if w.leftOut.RejectedRows > 0 {
@@ -257,6 +265,12 @@ func columnsOf(rows []map[string]any) (columns []string, uniform bool) {
 	}
 	slices.Sort(columns)
 	return columns, uniform
+}
+
+// readColumns reads which columns the rows have.
+func (w *TableWrite) readColumns() {
+	w.Columns, w.uniform = columnsOf(w.Rows)
+	w.leaveChildren()
 }
 
 func hasAll(row map[string]any, columns []string) bool {

@@ -286,7 +286,7 @@ func nameOf(column Column) string { return column.Name }
 func (s *rowSet) placeOf(column string, valued bool) string {
 	for i, row := range s.Rows {
 		if value, has := row[column]; has && (value != nil || !valued) {
-			return "row " + expression.Text(s.Number(i)) + ": "
+			return s.RowText(s.Number(i)) + ": "
 		}
 	}
 	return ""

@@ -139,9 +139,9 @@ func (w *TableWrite) misfit(d *Dialect, i int, column Column, value any, problem
 	if w.contract.dataType == evolve {
 		never = "evolve does not turn such a column into text: "
 	}
-	return tool.Errorf("%srow %d, column %q: %s; %schange the value in args or fields, set another type for the column before the sink creates it "+
+	return tool.Errorf("%s%s, column %q: %s; %schange the value in args or fields, set another type for the column before the sink creates it "+
 		"(`columns: {%s: text}`), or discard such values (`schema_contract: {data_type: discard_value}`)",
-		w.Doing(), w.Number(i), column.Name, reason, never, column.Name)
+		w.Doing(), w.RowText(w.Number(i)), column.Name, reason, never, column.Name)
 }
 
 // isUnfit reports whether a row is refused for a value that would become another one.

@@ -69,7 +69,12 @@ func (w *TableWrite) replaces(lacks func(string) string) string {
 		sets = append(sets, name+" = "+value)
 	}
 	clause := " ON CONFLICT (" + QuoteNames(w.Key) + ") DO "
-	if len(sets) == 0 {
+	switch {
+	case len(sets) > 0:
+	case w.HasChildren(): // the row is locked, so that of two writes of its children one waits for the other
+		key := quoteName(w.Key[0])
+		sets = []string{key + " = " + there + "." + key}
+	default:
 		return clause + "NOTHING"
 	}
 	clause += "UPDATE SET " + strings.Join(sets, ", ")

@@ -23,11 +23,54 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	if err != nil {
 		return plan, err
 	}
-	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
-	plan.ReplaceWhere, plan.MaxDelete = w.plan()
+	sampled := in.Args != nil || in.Result != nil
+	plan, err = planTable(ctx, tx, w, sampled)
 	if w.table != nil {
 		plan.Rejected = w.table.Shown
 	}
+	if err != nil {
+		return plan, err
+	}
+	plan.Children, err = planChildren(ctx, tx, w, sampled)
+	return plan, err
+}
+
+// planChildren is what a write would do to the tables of children of its own.
+func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (plans []interpreter.TablePlan, err error) {
+	for _, child := range w.children {
+		var parents []int
+		for i, row := range w.Rows {
+			if _, has := row[child.field]; has {
+				parents = append(parents, i)
+			}
+		}
+		write, err := child.rowsOf(w, w, parents)
+		if err != nil {
+			return plans, err
+		}
+		if len(write.Rows) == 0 {
+			for _, column := range slices.Concat(child.columns, child.positions()) {
+				write.Columns = appendNew(write.Columns, column)
+				if write.types[column] == "" {
+					write.types[column] = fromRows
+				}
+			}
+		}
+		plan, err := planTable(ctx, tx, write, sampled && len(write.Rows) > 0)
+		if err == nil {
+			plan.Children, err = planChildren(ctx, tx, write, sampled)
+		}
+		if plans = append(plans, plan); err != nil {
+			return plans, err
+		}
+	}
+	return plans, nil
+}
+
+// planTable is what a write would do to one table.
+func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (plan interpreter.TablePlan, err error) {
+	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
+	plan.ReplaceWhere, plan.MaxDelete = w.plan()
 	if err := w.checkNames(tx.Dialect()); err != nil {
 		return plan, err
 	}
@@ -51,7 +94,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	}
 	evolves := plan.Exists && (w.contract.columns == evolve || w.contract.dataType == evolve && tx.Dialect().Widen != "")
 	plan.FromRows = evolves || !plan.Exists && w.contract.tables == evolve
-	if in.Args == nil && in.Result == nil {
+	if !sampled {
 		plan.DDL, err = w.changesWithoutRows(ctx, tx, table)
 		return plan, err
 	}

@@ -78,18 +78,22 @@ func rejectedTarget(in interpreter.ToolInput, fields map[string]any) (*TableWrit
 	return table, nil
 }
 
-// Targets are the tables that a call in table mode names: that of its rows, and that of those which are rejected.
+// Targets are the tables that a call in table mode names: those of its rows, and that of those which are rejected.
 func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 	target, err := Target(in)
 	if err != nil {
 		return nil, err
 	}
+	all, err := withTables(target, in)
+	if err != nil {
+		return nil, err
+	}
 	fields, err := tool.MapField(in, "rejected")
 	if err != nil || fields == nil {
-		return []*TableWrite{target}, err
+		return all, err
 	}
 	rejected, err := rejectedTarget(in, fields)
-	return []*TableWrite{target, rejected}, err
+	return append(all, rejected), err
 }
 
 // inserting writes rows of a write that the database takes, and rejects the others where there is a table for them. fit are those
@@ -203,13 +207,18 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 		return err
 	}
 	in, table := w.in, w.table.QuotedTable()
+	operation, number, path := w.identity(w.Number(0))
+	reason := strings.ReplaceAll(why.Reason, "\x00", `\u0000`)
+	if path != "" {
+		reason = path + ": " + reason
+	}
 	var index any
 	if in.Index != nil {
 		index = indexOf(in)
 	}
 	added, err := r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, "+
-		r.tx.Dialect().Now+") ON CONFLICT DO NOTHING", in.OperationKey, int64(w.Number(0)), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page),
-		why.Column, why.Code, strings.ReplaceAll(why.Reason, "\x00", `\u0000`), string(row))
+		r.tx.Dialect().Now+") ON CONFLICT DO NOTHING", operation, int64(number), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page),
+		why.Column, why.Code, reason, string(row))
 	if err != nil {
 		return err
 	}
@@ -220,8 +229,8 @@ func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) 
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
-		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; row %d: %s",
-			w.max, w.Number(0), why.Reason),
+		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; %s: %s",
+			w.max, w.RowText(w.Number(0)), why.Reason),
 	}
 }
 

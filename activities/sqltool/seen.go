@@ -394,9 +394,16 @@ func Target(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &TableWrite{TableName: TableName{Shown: shown}, target: in.Table()}
-	if w.Table, err = splitName(shown); err != nil {
+	w := &TableWrite{target: in.Table()}
+	if w.TableName, err = NameOf(shown); err != nil {
 		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}
 	return w, nil
+}
+
+// NameOf reads the name of a table.
+func NameOf(shown string) (name TableName, err error) {
+	name.Shown = shown
+	name.Table, err = splitName(shown)
+	return name, err
 }

@@ -274,6 +274,9 @@ func (s *staging) readWhere(in interpreter.ToolInput) error {
 // Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
 // write of it. The write that is returned has what was left out.
 func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResult, *TableWrite, error) {
+	if settled.below != nil { // of a transaction before
+		*settled.below = childFigures{}
+	}
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
 		if err == nil && !written.leftNothing(settled) {
@@ -848,7 +851,7 @@ func (w *TableWrite) outside(row int) error {
 	if given := w.Rows[row][where.column]; given != nil {
 		value = fmt.Sprintf("%q", tool.CutText(expression.Text(given), 200))
 	}
-	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where is limited to rows%s", w.Number(row), where.column, value, limits)
+	return stagingError("outside_replace_where", "%s: column %q is %s, and replace_where is limited to rows%s", w.RowText(w.Number(row)), where.column, value, limits)
 }
 
 // lost is the error of rows that are not there any more.

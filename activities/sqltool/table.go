@@ -27,6 +27,7 @@ type TableWrite struct {
 	tableColumns // once the write is settled
 	rejection
 	staging
+	parentRows
 	Deletes     []map[string]any // whose keys are deleted, once the write is settled
 	deletesFrom []int            // the numbers of Deletes, as numbers of rows
 	given       int              // how many rows it had at first
@@ -59,8 +60,9 @@ type TableName struct {
 type rowSet struct {
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
-	uniform bool  // each row has all columns
-	numbers []int // of each row among those of the call, nil where none was left out
+	uniform bool        // each row has all columns
+	numbers []int       // of each row among those of the call, nil where none was left out
+	origins []rowOrigin // by their numbers, of rows below others
 }
 
 // mergeKey is how a write finds the row of the table that one of its rows replaces or deletes, and which of the two is newer.
@@ -108,6 +110,7 @@ func TableFields() []playbook.Field {
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that do not match the table: one word, or one each for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
 		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database rejects; the others are written. Without it, one such row fails the write."},
+		{Name: "children", Kind: playbook.KindMap, Each: childKeys(mostNested), Doc: "Tables for lists of maps in the rows, by the names of their fields: each element becomes a row, in the transaction of its parent."},
 	}
 }
 
@@ -222,6 +225,12 @@ once, however often the write is repeated. The other rows are written. Deferrabl
 constraints are checked immediately. If more than max rows of a call (100) are rejected,
 the sink fails and nothing is written.
 
+With children, the elements of a list in a row are rows of a table of their own, with
+some of its values, written in the transaction of that row, their parent. With mode
+upsert, children of a parent that are not in its list are deleted; a row without the
+field leaves its children as they are, and null or [] deletes them. A row that is
+rejected or skipped has no children written.
+
 A step with incremental stores its state beside the rows, in the table reprise_state, and
 moves it in the same transaction. The tables reprise_seen and reprise_seen_blocks identify
 rows that may be read again, which modes insert and insert_or_ignore then skip; rows
@@ -237,7 +246,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return nil, err
 	}
 	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.read} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.read, w.readChildren} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
@@ -306,7 +315,10 @@ func (w *TableWrite) readRows(rows []any) error {
 		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns, w.uniform = columnsOf(w.Rows)
+	w.readColumns()
+	if len(w.Columns) == 0 && len(w.Rows) > 0 {
+		return tool.Errorf("no row for table %q has anything but lists for tables of children", w.Shown)
+	}
 	w.given = len(w.Rows)
 	return nil
 }
@@ -381,7 +393,7 @@ func (r WriteResult) Plus(more WriteResult) WriteResult {
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
-	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.table == nil && !w.lenient && w.where == nil
+	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
 }
 
 // Result is the result of a write.
@@ -401,8 +413,11 @@ func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
 // withFigures is a result with its figures, and with what was left out of the write, where its words say that something may be.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
 	result.Meta.Rows = figuresOf(w, written)
-	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || w.leftOut.RoundedValues > 0 {
-		leftOut := w.leftOut
+	leftOut := w.leftOut
+	if w.below != nil {
+		result.Meta.Rows, leftOut = result.Meta.Rows.Plus(w.below.rows), *leftOut.Plus(&w.below.leftOut)
+	}
+	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || leftOut.RoundedValues > 0 {
 		result.Meta.LeftOut = &leftOut
 	}
 	return result

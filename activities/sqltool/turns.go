@@ -18,11 +18,11 @@ func (r *mergeKey) isOlder(row, than map[string]any) bool {
 
 // covers reports whether a row has all that another one has. One that lacks sequence_by is as one with nil.
 func (w *TableWrite) covers(row, other map[string]any) bool {
-	return w.uniform || !slices.ContainsFunc(w.Columns, func(column string) bool {
+	return w.hasLists(row, other) && (w.uniform || !slices.ContainsFunc(w.Columns, func(column string) bool {
 		value, had := other[column]
 		_, has := row[column]
 		return had && !has && (column != w.sequence || value != nil)
-	})
+	}))
 }
 
 // withoutReplaced leaves out rows that another one of the write replaces whole, as far as that is known without the database. Where a

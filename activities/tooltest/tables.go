@@ -35,6 +35,9 @@ func (s Tables) Run(t *testing.T) {
 		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "own fields of staged rows": stagedRowsHaveOwnFields,
 		"new defaults of staged rows": stagedRowsMeetNewDefaults, "defaults beside the table": stagedDefaultsLeaveTheTableFree, "keys of the database": keysOfTheDatabase,
 		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "figures of upserts": figuresOfUpserts, "shape": shapedRows,
+		"children are inserted": childrenAreInserted, "children are upserted": childrenAreUpserted, "children of one key": childrenOfOneKey, "children move": childrenMove,
+		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
+		"children by foreign key": childrenByForeignKey, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -58,4 +59,32 @@ func TestAnswersAreGivenAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Data, again.Data)
 	require.Equal(t, first.Meta.Rows.Written, again.Meta.Rows.Written)
+}
+
+// TestChildrenArriveOnce: the lists of rows are in a table of their own once, whichever write a worker dies at.
+func TestChildrenArriveOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var content bytes.Buffer
+	for id := range 7 {
+		fmt.Fprintf(&content, `{"id": %d, "lines": [{"line": 1}, {"line": 2}]}`+"\n", id)
+	}
+	w.put("orders.jsonl", content.Bytes())
+	children := map[string]any{"lines": map[string]any{"table": "lines", "key": []any{"order_id", "line"}, "with": map[string]any{"order_id": "id"}}}
+	for mode, words := range map[string]map[string]any{"insert": {}, "upsert": {"mode": "upsert", "key": "id"}} {
+		for at := range 5 {
+			for _, before := range []bool{true, false} {
+				to := with(with(w.table("sqlite"), words), map[string]any{"children": children})
+				w.query("sqlite", "DROP TABLE IF EXISTS lines")
+				w.query("sqlite", "CREATE TABLE lines (order_id integer, line integer, PRIMARY KEY (order_id, line))")
+				fields := map[string]any{"from": map[string]any{"tool": "file", "path": "orders.jsonl"}, "to": to, "batch": 3}
+				key := fmt.Sprint(mode, at, before)
+				_, _ = w.attempt(key, &mortal{Ledger: w.sql["sqlite"], at: at, before: before}, "sqlite", fields)
+				_, err := w.move(key, "sqlite", fields)
+				require.NoError(t, err, key)
+				require.Len(t, w.rows("sqlite"), 7, key)
+				require.Equal(t, []any{map[string]any{"n": 14}}, w.query("sqlite", "SELECT count(*) AS n FROM lines JOIN orders ON id = order_id"), key)
+			}
+		}
+	}
 }

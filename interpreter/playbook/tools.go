@@ -42,6 +42,7 @@ type Field struct {
 	Default  string   // as the author would write it, for the documentation
 	Doc      string   // one sentence
 	Keys     []Field  // what a map may have, where that is fixed
+	Each     []Field  // what each value of a map may have, a map itself, where the author names the values
 	Needs    []Need   // what one of other fields has to be beside it
 }
 
@@ -161,13 +162,17 @@ func (s ToolSpec) Needs(field Field) bool {
 }
 
 // Described are the fields and, behind each that is a map with fixed keys, those as
-// csv.delimiter, for documents.
+// csv.delimiter, or as children.NAME.table where the author names its values, for documents.
 func (s ToolSpec) Described() []Field {
 	var all []Field
 	for _, field := range s.Fields {
 		all = append(all, field)
 		for _, key := range field.Keys {
 			key.Name = field.Name + "." + key.Name
+			all = append(all, key)
+		}
+		for _, key := range field.Each {
+			key.Name = field.Name + ".NAME." + key.Name
 			all = append(all, key)
 		}
 	}

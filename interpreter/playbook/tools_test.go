@@ -124,8 +124,24 @@ func sqlFields() []playbook.Field {
 			{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true}, {Name: "from", Kind: playbook.KindValue}, {Name: "to", Kind: playbook.KindValue},
 		}},
 		{Name: "delete_missing", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
+		{Name: "children", Kind: playbook.KindMap, Each: childKeys(2)},
 		{Name: "max_delete", Kind: playbook.KindNumber, Needs: []playbook.Need{{Field: "delete_missing", Value: "true"}}},
 		{Name: "allow_empty", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "replace"}, {Field: "delete_missing", Value: "true"}}},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
 	}
+}
+
+// childKeys are the keys of a table for lists in rows.
+func childKeys(depth int) []playbook.Field {
+	keys := []playbook.Field{
+		{Name: "table", Kind: playbook.KindLiteral, Required: true},
+		{Name: "key", Kind: playbook.KindLiteral},
+		{Name: "with", Kind: playbook.KindMap, Required: true},
+		{Name: "position", Kind: playbook.KindLiteral},
+		{Name: "columns", Kind: playbook.KindMap},
+	}
+	if depth > 1 {
+		keys = append(keys, playbook.Field{Name: "children", Kind: playbook.KindMap, Each: childKeys(depth - 1)})
+	}
+	return keys
 }

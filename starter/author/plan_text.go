@@ -251,6 +251,10 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 	if table.Rejected != "" {
 		t.line("    ", "rows that the database rejects go to %s", table.Rejected)
 	}
+	for _, child := range table.Children {
+		t.line("    ", "lists of the rows go to %s", child.Name)
+		t.table(child, fails)
+	}
 }
 
 // deletes says what becomes of rows that are there.
@@ -335,7 +339,7 @@ func (t *planText) summary() {
 			if sink.Table == nil {
 				continue
 			}
-			for _, ddl := range sink.Table.DDL {
+			for _, ddl := range sink.Table.Changes() {
 				if key := sink.Tool + " " + sink.Auth + " " + ddl.Statement; !seen[key] {
 					seen[key] = true
 					counts[ddl.Kind]++

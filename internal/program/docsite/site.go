@@ -71,7 +71,7 @@ func (g group) Has(at string) bool {
 var groups = []group{
 	{Name: "Tutorial", pages: []string{"README.md", "docs/tutorial.md"}},
 	{Name: "How-to", pages: []string{
-		"docs/how-to/index.md", "docs/how-to/write-a-playbook.md", "docs/how-to/test-a-playbook.md", "docs/how-to/load-a-table.md",
+		"docs/how-to/index.md", "docs/how-to/write-a-playbook.md", "docs/how-to/test-a-playbook.md", "docs/how-to/load-a-table.md", "docs/how-to/load-nested-lists.md",
 		"docs/how-to/schedule.md", "docs/how-to/look-at-a-run.md", "docs/how-to/steer-a-run.md", "docs/how-to/why-a-run-hangs.md",
 		"docs/how-to/failed-iterations.md", "docs/how-to/deploy.md", "docs/how-to/secrets.md", "docs/how-to/",
 	}},

@@ -126,6 +126,9 @@ func (g *generator) fieldKind(field playbook.Field) node {
 		if len(field.Keys) > 0 {
 			return anyOf(g.keysOf(field), written)
 		}
+		if len(field.Each) > 0 {
+			return node{"type": "object", "additionalProperties": g.keysOf(playbook.Field{Keys: field.Each})}
+		}
 		return anyOf(types("object"), written)
 	case playbook.KindList:
 		return anyOf(types("array"), written)

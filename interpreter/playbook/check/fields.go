@@ -40,6 +40,8 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 		checkNestedCall(c, call, field, entry.Value)
 	} else if len(field.Keys) > 0 {
 		checkKeys(c, field, entry.Value)
+	} else if len(field.Each) > 0 {
+		checkEach(c, field, entry.Value)
 	}
 	checkNeed(c, call.Action, spec, field, entry)
 }

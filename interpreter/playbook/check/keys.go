@@ -32,7 +32,22 @@ func checkKeys(c *checker, field playbook.Field, written *playbook.Node) {
 		}
 		if problem := fieldProblem(field.Keys[i], entry.Value); problem != "" {
 			c.Errorf(entry.Value.Pos, codeFieldType, "%s.%s %s", field.Name, entry.Key, problem)
+		} else if own := field.Keys[i]; len(own.Each) > 0 {
+			own.Name = field.Name + "." + own.Name
+			checkEach(c, own, entry.Value)
 		}
+	}
+}
+
+// checkEach compares each value of a map, which the author names, with the keys that it may have.
+func checkEach(c *checker, field playbook.Field, written *playbook.Node) {
+	for _, entry := range written.Entries {
+		one := playbook.Field{Name: field.Name + "." + entry.Key, Kind: playbook.KindMap, Keys: field.Each}
+		if problem := fieldProblem(one, entry.Value); problem != "" {
+			c.Errorf(entry.Value.Pos, codeFieldType, "%s %s", one.Name, problem)
+			continue
+		}
+		checkKeys(c, one, entry.Value)
 	}
 }
 

@@ -2,7 +2,9 @@ package check
 
 import (
 	"slices"
+	"strings"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -71,6 +73,12 @@ func neededColumns(action *playbook.Action) (needed []neededColumn) {
 		add(word, action.Field(word))
 	}
 	add("replace_where", action.Field("replace_where").Get("column"))
+	if children := action.Field(fieldChildren); children != nil {
+		for _, entry := range children.Entries {
+			needed = append(needed, neededColumn{word: fieldChildren, name: entry.Key})
+			add(fieldChildren, entry.Value.Get("with"))
+		}
+	}
 	columns := action.Field("columns")
 	if columns == nil {
 		return needed
@@ -92,4 +100,148 @@ func checkRowElement(c *checker, call playbook.CallAt) {
 			return
 		}
 	}
+}
+
+const fieldChildren = "children"
+
+// checkChildren checks the tables for lists in rows (docs/how-to/load-nested-lists.md).
+func checkChildren(c *checker) {
+	for _, call := range c.pb.Actions() {
+		writes := c.pb.Resolve(call.Action)
+		if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
+			writes = to
+		}
+		children := writes.Field(fieldChildren)
+		if children == nil || children.Kind != playbook.MapNode || !writes.Traits().KeepsStates {
+			continue
+		}
+		if checkChildrenFit(c, writes, children) {
+			mode, _ := writes.Mode()
+			parent := &parentTable{key: textsOf(writes.Field("key")), upserts: mode == "upsert", tables: textsOf(writes.Field("table"))}
+			checkChildTables(c, parent, fieldChildren, children)
+		}
+	}
+}
+
+// checkChildrenFit refuses children beside words with which it is not known which parents were written.
+func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.Node) bool {
+	why := ""
+	mode, _ := writes.Mode()
+	switch {
+	case writes.Field(playbook.StatementField) != nil:
+		why = "a statement, which writes no rows; use table"
+	case mode == "insert_or_ignore":
+		why = "mode insert_or_ignore, because the database does not say which rows it has ignored; use mode upsert"
+	case writes.Field("sequence_by") != nil:
+		why = "sequence_by, because the database does not say which rows are older than those of the table; remove one of the two"
+	case mode == playbook.ModeReplace:
+		why = "mode replace; use mode upsert"
+	case writes.Stages():
+		why = "delete_missing; remove one of the two"
+	default:
+		return true
+	}
+	c.Errorf(children.Pos, codeChildTables, "children cannot be used with %s", why)
+	return false
+}
+
+// parentTable is the table whose rows have lists.
+type parentTable struct {
+	key     []string
+	upserts bool
+	tables  []string // that rows of the sink are written to so far
+}
+
+// checkChildTables checks the tables of a map by the fields with the lists; path is where that is.
+func checkChildTables(c *checker, parent *parentTable, path string, written *playbook.Node) {
+	for _, entry := range written.Entries {
+		own, table := path+"."+entry.Key, entry.Value
+		if table.Kind != playbook.MapNode {
+			continue // which is an error by itself
+		}
+		if slices.Contains(parent.key, entry.Key) {
+			c.Errorf(entry.KeyPos, codeChildTables, "%s is in the key of the sink, and lists of a table of their own are not written to that of their parents; use another field", entry.Key)
+		}
+		for _, name := range textsOf(table.Get("table")) {
+			if slices.Contains(parent.tables, name) {
+				c.Errorf(table.Get("table").Pos, codeChildTables, "other rows of the sink are written to the table %q; use a table of its own for %s", name, own)
+			}
+			parent.tables = append(parent.tables, name)
+		}
+		with, key := table.Get("with"), textsOf(table.Get("key"))
+		linked := checkWith(c, parent, own, with)
+		below := table.Get(fieldChildren)
+		if parent.upserts && len(key) == 0 {
+			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", because mode upsert identifies rows by it, for example %s", own, exampleKey(linked))
+		}
+		if below == nil || below.Kind != playbook.MapNode {
+			continue
+		}
+		for _, column := range linked {
+			if parent.upserts && len(key) > 0 && !slices.Contains(key, column) {
+				c.Errorf(table.Get("key").Pos, codeChildTables, "the key of %s lacks %q, by which its own children are found when their parent is gone", own, column)
+			}
+		}
+		nested := &parentTable{key: key, upserts: parent.upserts, tables: parent.tables}
+		checkChildTables(c, nested, own+"."+fieldChildren, below)
+		parent.tables = nested.tables
+	}
+}
+
+// checkWith checks what rows get of their parents, and gives the columns that get the parent's key.
+func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node) (linked []string) {
+	if with == nil || with.Kind != playbook.MapNode {
+		return nil // which is an error by itself
+	}
+	if len(with.Entries) == 0 {
+		c.Errorf(with.Pos, codeChildTables, "with of %s is empty; name the columns that say to which parent a row belongs, such as {order_id: id}", path)
+		return nil
+	}
+	var given []string
+	for _, entry := range with.Entries {
+		field, isText := entry.Value.Value.(string)
+		if !isText || entry.Value.Template != nil || entry.Value.Kind != playbook.ConstantNode {
+			c.Errorf(entry.Value.Pos, codeChildTables, "with.%s of %s must be the name of a field of the parent, as a text without templates", entry.Key, path)
+			continue
+		}
+		given = append(given, field)
+		if slices.Contains(parent.key, field) {
+			linked = append(linked, entry.Key)
+		}
+	}
+	for _, key := range parent.key {
+		if parent.upserts && !slices.Contains(given, key) {
+			hint := ""
+			if near := expression.Suggest(key, given); near != "" {
+				hint = `; did you mean "` + key + `" instead of "` + near + `"?`
+			}
+			c.Errorf(with.Pos, codeChildTables, "with of %s lacks %q, which is in the key of the parent: without it, rows of other parents would be deleted%s", path, key, hint)
+		}
+	}
+	return linked
+}
+
+// exampleKey is a key as an author could write it.
+func exampleKey(linked []string) string {
+	return "key: [" + strings.Join(append(slices.Clone(linked), "line"), ", ") + "]"
+}
+
+// textsOf are the texts of a literal: one, or those of a list.
+func textsOf(node *playbook.Node) (texts []string) {
+	if node == nil {
+		return nil
+	}
+	for scalar := range node.All() {
+		switch value := scalar.Value.(type) {
+		case string:
+			texts = append(texts, value)
+		case []any:
+			for _, item := range value {
+				if text, isText := item.(string); isText {
+					texts = append(texts, text)
+				}
+			}
+		}
+	}
+	return texts
 }

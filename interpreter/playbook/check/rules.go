@@ -28,6 +28,7 @@ func rules() []func(*checker) {
 		checkIncremental,
 		checkStates,
 		checkStaging,
+		checkChildren,
 		checkContributed,
 		checkRows,
 		checkWorkbook,
@@ -54,6 +55,7 @@ func rules() []func(*checker) {
 var (
 	codeCalledPlaybook         = code("called-playbook", "a call runs another playbook that does not exist or is invalid, or names more than one")
 	codeCannotRestart          = code("cannot-restart", "`restart` is in a policy for successes, beside a sink that would keep dropped rows or write rows twice, or is `full` without `incremental`")
+	codeChildTables            = code("child-tables", "`children` of a sink would lose rows, or write those of two lists to one table")
 	codeCodeMain               = code("code-main", "the function `main` of the code cannot be called with the args of the call")
 	CodeCodeSyntax             = code("code-syntax", "the code does not compile")
 	codeCollectWithoutNextCall = code("collect-without-next-call", "`collect` is in a policy that polls, and responses of polls are not collected (warning)")

@@ -1,0 +1,277 @@
+package sqltool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// The lists of maps in a field of a row may be rows of a table of their own (docs/how-to/load-nested-lists.md): they are written in the
+// transaction of the row that has them, their parent, in its turn, so that of several rows of one key the last with the field counts.
+
+// childTable is the table for what the rows of a write have in one of their fields.
+type childTable struct {
+	field string // of the parent
+	// write is a write to the table without rows. Its key, mode and contract are those of all writes of the table.
+	write *TableWrite
+	// with are the fields of the parent that a row gets, by its columns; linked are those columns whose fields are the parent's key.
+	with    map[string]string
+	columns []string // of with, sorted
+	linked  []string
+	// position is the column that gets the place in the list, from 0; "" for none.
+	position string
+}
+
+// parentRows is how rows of a write have rows below them.
+type parentRows struct {
+	children []*childTable // in the order of their fields
+	// below are the figures of all writes to tables of children in the transaction, nil for a write without any.
+	below *childFigures
+}
+
+// childFigures adds up what was done to the tables of children.
+type childFigures struct {
+	rows    *interpreter.Rows
+	leftOut interpreter.RowCounts
+}
+
+// rowOrigin is where a row of a table of children comes from.
+type rowOrigin struct {
+	row  int    // the number of the row of the call
+	path string // within that row, such as items[2]
+}
+
+// childKeys are what a table of children is described by, by the name of the field that has the list. depth is how deep tables of
+// children may be in each other.
+func childKeys(depth int) []playbook.Field {
+	keys := []playbook.Field{
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The table for the elements of the list, with or without its schema."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies its rows; required by mode upsert."},
+		{Name: "with", Kind: playbook.KindMap, Required: true, Doc: "The columns that a row gets from its parent: the name of the column, and the name of the parent's field. With mode upsert, all fields of the parent's key must be among them."},
+		{Name: "position", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column that gets the place of the element in its list, from 0."},
+		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
+	}
+	if depth > 1 {
+		keys = append(keys, playbook.Field{
+			Name: "children", Kind: playbook.KindMap, Each: childKeys(depth - 1),
+			Doc: "The tables for lists in the elements themselves, by the names of their fields.",
+		})
+	}
+	return keys
+}
+
+// mostNested is how deep tables of children may be in each other. The schema writes each depth out.
+const mostNested = 3
+
+// readChildren reads children.
+func (w *TableWrite) readChildren(in interpreter.ToolInput) error {
+	fields, err := tool.MapField(in, "children")
+	if err != nil || fields == nil {
+		return err
+	}
+	if problem := w.refusesChildren(); problem != "" {
+		return tool.ConfigErrorf("step %q: %s", in.Step, problem)
+	}
+	w.below = &childFigures{}
+	return w.addChildren(in, "children", fields, &[]*TableWrite{w})
+}
+
+// refusesChildren says why a write cannot have tables of children, "" if it can.
+func (w *TableWrite) refusesChildren() string {
+	switch {
+	case w.name == modeInsertOrIgnore:
+		return "children cannot be used with mode insert_or_ignore, because the database does not say which rows it has ignored; use mode upsert"
+	case w.sequence != "":
+		return "children cannot be used with sequence_by, because the database does not say which rows are older than those of the table; remove one of the two"
+	case w.replace:
+		return "children cannot be used with mode replace; use mode upsert"
+	case w.deleteMissing:
+		return "children cannot be used with delete_missing; remove one of the two"
+	}
+	return ""
+}
+
+// addChildren reads tables of children; path is where they are written. all are the tables so far.
+func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields map[string]any, all *[]*TableWrite) error {
+	for _, field := range playbook.SortedKeys(fields) {
+		own := path + "." + field
+		spec, isMap := fields[field].(map[string]any)
+		if !isMap {
+			return tool.ConfigErrorf("step %q: %s must be a map with table and with, not a %s", in.Step, own, expression.TypeName(fields[field]))
+		}
+		child, err := w.readChild(in, own, spec)
+		if err != nil {
+			return err
+		}
+		child.field = field
+		for _, other := range *all {
+			if slices.Equal(other.Table, child.write.Table) {
+				return tool.ConfigErrorf("step %q: %s has the table %q, to which other rows of the sink are written; use a table of its own", in.Step, own, child.write.Shown)
+			}
+		}
+		*all = append(*all, child.write)
+		w.children = append(w.children, child)
+		below, err := tool.MapField(child.write.in, "children")
+		if err != nil {
+			return err
+		}
+		if err := child.write.addChildren(in, own, below, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readChild reads what is said of one table of children.
+func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[string]any) (*childTable, error) {
+	own := in
+	own.Fields = make(map[string]expression.Value, len(spec)+1)
+	for name, value := range spec {
+		own.Fields[name] = expression.Of(value)
+	}
+	own.Fields["schema_contract"] = in.Fields["schema_contract"]
+	if in.Fields["path"].Data != nil { // part of the table's name in figures
+		own.Fields["path"] = in.Fields["path"]
+	}
+	write, err := Target(own)
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: %s needs table, the name of the table for the elements of the list", in.Step, path)
+	}
+	write.mode, write.unneeded, write.rejection, write.below = w.mode, w.unneeded, w.rejection, w.below
+	write.in = own
+	if err := write.readContract(own); err != nil {
+		return nil, err
+	}
+	child := &childTable{write: write, with: map[string]string{}}
+	if write.Key, err = tool.TextList(own, "key"); err != nil {
+		return nil, err
+	}
+	if child.position, err = tool.TextField(own, "position"); err != nil {
+		return nil, err
+	}
+	with, err := tool.MapField(own, "with")
+	if err != nil {
+		return nil, err
+	}
+	for _, column := range playbook.SortedKeys(with) {
+		child.with[column] = expression.Text(with[column])
+		child.columns = append(child.columns, column)
+		if slices.Contains(w.Key, child.with[column]) {
+			child.linked = append(child.linked, column)
+		}
+	}
+	return child, child.check(in, path, w)
+}
+
+// check refuses a table of children whose rows could not be found again.
+func (c *childTable) check(in interpreter.ToolInput, path string, parent *TableWrite) error {
+	if len(c.with) == 0 {
+		return tool.ConfigErrorf("step %q: %s needs with, the columns that say to which parent a row belongs, such as {order_id: id}", in.Step, path)
+	}
+	if !parent.upsert {
+		return nil
+	}
+	if len(c.write.Key) == 0 {
+		return tool.ConfigErrorf("step %q: %s needs key, because mode upsert identifies rows by it", in.Step, path)
+	}
+	for _, key := range parent.Key {
+		if !slices.Contains(slices.Collect(maps.Values(c.with)), key) {
+			return tool.ConfigErrorf("step %q: with of %s lacks %q, which is in the key of the parent: without it, rows of other parents would be deleted", in.Step, path, key)
+		}
+	}
+	if _, nested := c.write.in.Fields["children"]; !nested {
+		return nil
+	}
+	for _, column := range c.linked {
+		if !slices.Contains(c.write.Key, column) {
+			return tool.ConfigErrorf("step %q: the key of %s lacks %q, by which its own children are found when their parent is gone", in.Step, path, column)
+		}
+	}
+	return nil
+}
+
+// positions is the column of the place in the list, as a list.
+func (c *childTable) positions() []string {
+	if c.position == "" {
+		return nil
+	}
+	return []string{c.position}
+}
+
+// leaveChildren leaves the fields of children out of the columns that are written. The rows keep them.
+func (w *TableWrite) leaveChildren() {
+	if len(w.children) == 0 {
+		return
+	}
+	w.Columns = slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool {
+		return slices.ContainsFunc(w.children, func(child *childTable) bool { return child.field == column })
+	})
+	w.uniform = !slices.ContainsFunc(w.Rows, func(row map[string]any) bool { return !hasAll(row, w.Columns) })
+}
+
+// hasLists reports whether a row has the fields of children that another one has.
+func (p *parentRows) hasLists(row, other map[string]any) bool {
+	return !slices.ContainsFunc(p.children, func(child *childTable) bool {
+		_, has := row[child.field]
+		_, had := other[child.field]
+		return had && !has
+	})
+}
+
+// tables are the tables of children, at any depth.
+func (p *parentRows) tables() (all []*TableWrite) {
+	for _, child := range p.children {
+		all = append(append(all, child.write), child.write.tables()...)
+	}
+	return all
+}
+
+// HasChildren reports whether rows of the write have rows below them in other tables.
+func (p *parentRows) HasChildren() bool { return len(p.children) > 0 }
+
+// Tables are the names of all tables that the write writes rows to, its own first.
+func (w *TableWrite) Tables() []*TableWrite { return append([]*TableWrite{w}, w.tables()...) }
+
+// withTables are the table of a write that was not read yet, and those of its children.
+func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) {
+	read := *w
+	if err := read.readMode(in); err != nil {
+		return nil, err
+	}
+	if err := read.readChildren(in); err != nil {
+		return nil, err
+	}
+	return append([]*TableWrite{w}, read.tables()...), nil
+}
+
+// RowText is what messages call a row by its number.
+func (s *rowSet) RowText(number int) string {
+	if number > len(s.origins) {
+		return "row " + expression.Text(number)
+	}
+	of := s.origins[number-1]
+	return "row " + expression.Text(of.row) + ", " + of.path
+}
+
+// RowsText is what messages call rows by the numbers of the first and the last.
+func (s *rowSet) RowsText(first, last int) string {
+	if last > len(s.origins) {
+		return fmt.Sprintf("rows %d to %d", first, last)
+	}
+	return s.RowText(first) + " to " + s.RowText(last)
+}
+
+// identity is by what the table of rejected rows distinguishes a row.
+func (w *TableWrite) identity(number int) (operation string, row int, path string) {
+	if number > len(w.origins) {
+		return w.in.OperationKey, number, ""
+	}
+	of := w.origins[number-1]
+	return strings.TrimSpace(w.in.OperationKey + " " + of.path), of.row, of.path
+}

@@ -1,0 +1,65 @@
+package e2e_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listedPages are pages whose rows have two lines each.
+var listedPages = strings.NewReplacer("sink: {SINK}", `sink:
+              tool: postgres
+              auth: pg
+              table: orders
+              MODE
+              fields: {lines: "{{ [{'line': 1, 'version': row.version}, {'line': 2, 'version': row.version}] }}"}
+              children: {lines: {table: lines, key: [order_id, line], with: {order_id: id}}}`).Replace(movingPages)
+
+// TestKilledWithChildren: a worker that dies between pages, while the source moves, leaves each parent with its children, once, and a
+// later run of mode upsert adds none.
+func TestKilledWithChildren(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"mode: insert", "mode: upsert\n              key: id"} {
+		t.Run(mode[:12], func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			db := w.database()
+			db.Exec(t, createOrders)
+			db.Exec(t, "CREATE TABLE lines (order_id bigint REFERENCES orders (id), line bigint, version bigint, PRIMARY KEY (order_id, line))")
+			steps := strings.Replace(listedPages, "MODE", mode, 1)
+			steps = w.kept(book(strings.Replace(steps, "{limit: 3}\n    retry:", "{limit: 3, since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: version, initial_value: 0, type: integer, key: id}\n    retry:", 1) + "\noutput: \"{{ fetch }}\"\n"))
+			worker := w.spawn()
+			requests := 0
+			third := w.api.Hold(func(r *http.Request) bool {
+				if r.Method != http.MethodGet {
+					return false
+				}
+				requests++
+				return requests == 3
+			})
+			run := w.start(steps, nil)
+			require.Eventually(t, func() bool { return third.Waiting() > 0 }, patience, tick, "page 3 was not requested")
+			w.remove("orders", 2)
+			worker.Kill()
+			third.Release()
+			w.spawn()
+			result, err := w.outcome(run)
+			require.NoError(t, err)
+			require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+			written := func() {
+				rows := w.rows(db, "SELECT o.id, count(l.line) AS lines FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.id ORDER BY o.id")
+				require.GreaterOrEqual(t, len(rows), 11)
+				for _, row := range rows {
+					require.EqualValues(t, 2, row.(map[string]any)["lines"], "%v", row)
+				}
+			}
+			written()
+			if strings.Contains(mode, "upsert") { // the source answers all rows again
+				w.completes(steps, nil)
+				written()
+			}
+		})
+	}
+}
