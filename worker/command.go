@@ -24,6 +24,8 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/census"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/health"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
@@ -243,6 +245,10 @@ func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, s
 	if err := catalogue.ReportTokens(watch, c, server.Namespace); err != nil {
 		return exitcode.Usage, err
 	}
+	figures := &census.Sampler{
+		Reader: &runs.Reader{Client: c, Store: store, Namespace: server.Namespace}, To: watched.Gauges(), TaskQueue: opts.taskQueue, Logger: logger,
+	}
+	go figures.Watch(watch, census.Every)
 	return work(ctx, opts, c, catalogue, watched, probes, func() {
 		opts.announce(stdout, startInfo{
 			queue: opts.taskQueue, namespace: server.Namespace, address: server.HostPort, store: store.Name(),

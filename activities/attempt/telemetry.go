@@ -68,6 +68,7 @@ func (w *watch) begin(ctx context.Context) context.Context {
 	}
 	w.began = time.Now()
 	w.fly(1)
+	meter.ZeroCall(w.to, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 	ctx, w.end = w.to.Attempt(ctx, w.in)
 	return ctx
 }

@@ -52,7 +52,7 @@ func dev(a *cli.App, options *devOptions) error {
 		return err
 	}
 	ctx := a.Interrupts.Graceful
-	found, err := session.FindDev(ctx, "", "")
+	found, err := session.FindDev(ctx, "", "", "")
 	var silent *connect.NoServerError
 	if errors.As(err, &silent) && ctx.Err() == nil { // it lives
 		return err

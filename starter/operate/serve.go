@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/census"
 	"reprise/internal/program/host"
 	"reprise/internal/program/serve"
 	"reprise/internal/program/start"
@@ -59,6 +60,8 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
 	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")
+	flags.StringVar(&options.server.Metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
+		"host:port to serve Prometheus metrics of open runs, backlog and watermarks at /metrics [REPRISE_METRICS_ADDRESS]")
 	options.server.Add(command)
 	command.AddCommand(newServeTokenCommand(a))
 	return command
@@ -141,11 +144,13 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 			Client: s.Client, Start: starts.start, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
 			Secrets: connections, Masked: masked, Logger: logger,
 		})
+		figures := &census.Sampler{Reader: s.Runs(), To: s.Telemetry.Gauges(), TaskQueue: s.TaskQueue, Logger: logger}
+		go figures.Watch(ctx, census.Every)
 		scheme := "http"
 		if certificate != nil {
 			scheme = "https"
 		}
-		logger.Info("serving", "url", scheme+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace)
+		logger.Info("serving", "url", scheme+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
 		return server.Run(ctx, listener, certificate)
 	})
 }

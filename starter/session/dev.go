@@ -115,9 +115,9 @@ func (d *DevServer) Close() {
 
 // FindDev connects to the server of a `starter dev` in this directory, in the
 // given namespace and with the given payload store or, for "", in and with its
-// own. Without a server it gives nil, and the state of one that is gone is
+// own, and with an endpoint for metrics at an address, "" for none. Without a server it gives nil, and the state of one that is gone is
 // removed; a server without the namespace, or that is slow to answer, is an error.
-func FindDev(ctx context.Context, namespace, payloadStore string) (*DevServer, error) {
+func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*DevServer, error) {
 	state, err := ReadState()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -127,7 +127,7 @@ func FindDev(ctx context.Context, namespace, payloadStore string) (*DevServer, e
 	}
 	if err == nil && state.Address != "" {
 		state.Namespace = cmp.Or(namespace, state.Namespace)
-		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore))
+		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore), metrics)
 		var silent *connect.NoServerError
 		if err == nil || connect.NamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
 			return found, err
@@ -158,14 +158,14 @@ func (s DevState) lives(ctx context.Context) bool {
 	return true
 }
 
-func dialDev(ctx context.Context, state DevState, payloadStore string) (*DevServer, error) {
+func dialDev(ctx context.Context, state DevState, payloadStore, metrics string) (*DevServer, error) {
 	options := connect.WithKey(client.Options{HostPort: state.Address, Namespace: state.Namespace}, state.Key)
 	probe, err := connect.Dial(ctx, options, nil) // a server that is gone has no store either
 	if err != nil {
 		return nil, cli.WithStatus(exitcode.NoServer, err)
 	}
 	probe.Close()
-	server, err := dial(ctx, options, payloadStore)
+	server, err := dial(ctx, options, payloadStore, metrics)
 	if err != nil {
 		return nil, err
 	}

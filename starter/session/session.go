@@ -154,6 +154,7 @@ type ServerFlags struct {
 	connect.Flags
 	TaskQueue    string
 	PayloadStore string
+	Metrics      string // host:port of this command's metrics, "" for none
 }
 
 // Add adds the flags to a command.
@@ -189,7 +190,7 @@ func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
 		return f.dev(ctx)
 	}
 	kept := localserver.KeptAt(options.HostPort)
-	server, err := dial(ctx, connect.WithKey(options, kept.Key), f.PayloadStore)
+	server, err := dial(ctx, connect.WithKey(options, kept.Key), f.PayloadStore, f.Metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -218,13 +219,13 @@ type connection struct {
 	telemetry *telemetry.Telemetry
 }
 
-// dial connects to a server.
-func dial(ctx context.Context, options client.Options, payloadStore string) (connection, error) {
+// dial connects to a server. metrics is the address of an endpoint for metrics, "" for none.
+func dial(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
 	store, err := openStore(ctx, payloadStore)
 	if err != nil {
 		return connection{}, err
 	}
-	watched, err := telemetry.New(ctx, starterTelemetry(""))
+	watched, err := telemetry.New(ctx, starterTelemetry(metrics))
 	if err != nil {
 		_ = store.Close()
 		return connection{}, cli.WithStatus(exitcode.Usage, err)
@@ -251,7 +252,7 @@ func starterTelemetry(address string) telemetry.Options {
 // dev connects to the server of `starter dev` in this directory, nil if there
 // is none.
 func (f *ServerFlags) dev(ctx context.Context) (*Session, error) {
-	found, err := FindDev(ctx, f.Namespace, f.PayloadStore)
+	found, err := FindDev(ctx, f.Namespace, f.PayloadStore, f.Metrics)
 	if found == nil || err != nil {
 		return nil, err
 	}

@@ -59,3 +59,24 @@ func Emit(ctx workflow.Context, span meter.Span) {
 		spans.Ended(ctx, span)
 	}
 }
+
+type seriesKey struct{}
+
+// WithSeries sets the recorder of Series for a context.
+func WithSeries(ctx workflow.Context, to meter.Recorder) workflow.Context {
+	return workflow.WithValue(ctx, seriesKey{}, to)
+}
+
+// Series is where series begin as 0, also in a replay: each worker exports those of what it sees. It does
+// nothing where nobody counts.
+func Series(ctx workflow.Context) meter.Recorder {
+	if to, ok := ctx.Value(seriesKey{}).(meter.Recorder); ok {
+		return to
+	}
+	return noSeries{}
+}
+
+type noSeries struct{}
+
+func (noSeries) Add(*meter.Metric, int64, ...string)             {}
+func (noSeries) Observe(*meter.Metric, time.Duration, ...string) {}

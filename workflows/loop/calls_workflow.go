@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -32,6 +33,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 	if err != nil {
 		return nil, err
 	}
+	meter.ZeroStep(gate.Series(ctx), input.Task.Run.Playbook, book, step)
 	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
 	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)

@@ -33,6 +33,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	if err != nil {
 		return nil, err
 	}
+	meter.ZeroStep(gate.Series(ctx), input.Task.Run.Playbook, book, step)
 	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book

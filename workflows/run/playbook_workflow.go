@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -36,6 +37,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	}
 	ctx = gate.WithOutbox(ctx, input.State.Limits)
 	r.begin(ctx, book, input)
+	meter.ZeroRun(gate.Series(ctx), r.Run.Playbook, book)
 	if isNew {
 		r.logBegin(ctx)
 	}

@@ -48,6 +48,8 @@ const (
 	LabelTable     = "table"
 	// LabelConnection is the name of a connection.
 	LabelConnection = "connection"
+	LabelTaskQueue  = "task_queue"
+	LabelType       = "type"
 )
 
 // Values of LabelRole: whose call it is.
@@ -123,12 +125,49 @@ var (
 	}
 )
 
-// WatermarkAge is given the watermark of a step that keeps a state, in seconds since 1970, and shows
-// how old it is: that grows until the next run moves it.
-var WatermarkAge = &Metric{
-	"reprise_watermark_age_seconds", Gauge,
-	[]string{LabelPlaybook, LabelStep},
-	"Age of the watermark of an incremental step of type time or date; for a loop, of its oldest watermark.",
+// Readings are of states and of the server, and not of what this process has done: they are there after a restart, and
+// the same for every process that reads them.
+var (
+	// WatermarkAge is also set by the runs here as they move their watermarks, which is earlier.
+	WatermarkAge = &Metric{
+		"reprise_watermark_age_seconds", Gauge,
+		[]string{LabelPlaybook, LabelStep},
+		"Age of the watermark of an incremental step of type time or date; for a loop, of its oldest watermark. Of runs that ended within 30 days.",
+	}
+	OpenRuns = &Metric{
+		"reprise_open_runs", Gauge,
+		[]string{LabelStatus},
+		"Open runs of the namespace, by status.",
+	}
+	OldestRun = &Metric{
+		"reprise_open_run_age_seconds", Gauge,
+		[]string{LabelStatus},
+		"Age of the oldest open run of the namespace, by status; of a run with several histories, since the last one began.",
+	}
+	QueueWorkers = &Metric{
+		"reprise_task_queue_workers", Gauge,
+		[]string{LabelTaskQueue},
+		"Workers that have polled the task queue within a minute.",
+	}
+	BacklogTasks = &Metric{
+		"reprise_backlog_tasks", Gauge,
+		[]string{LabelTaskQueue, LabelType},
+		"Tasks of the task queue that wait for a worker, as the server estimates: workflow or activity.",
+	}
+	BacklogAge = &Metric{
+		"reprise_backlog_age_seconds", Gauge,
+		[]string{LabelTaskQueue, LabelType},
+		"How long the oldest of these tasks has waited.",
+	}
+	ReadingsAge = &Metric{
+		"reprise_readings_age_seconds", Gauge, nil,
+		"How long ago open runs, backlog and workers were read from the Temporal server.",
+	}
+)
+
+// Readings are the metrics that are set, and keep their value until they are set again.
+func Readings() []*Metric {
+	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge}
 }
 
 // Metrics of logins that are kept for all workers.
@@ -183,6 +222,11 @@ var (
 		[]string{LabelOperation, LabelResult},
 		"How long operations of the payload store took.",
 	}
+	StoreOperations = &Metric{
+		"reprise_payload_store_operations_total", Counter,
+		[]string{LabelOperation, LabelResult},
+		"Operations of the payload store, by their result: ok or error.",
+	}
 	StoreBytes = &Metric{
 		"reprise_payload_store_bytes_total", Counter,
 		[]string{LabelOperation, LabelResult},
@@ -222,8 +266,9 @@ var (
 // All are the metrics of a worker, in the order in which they are documented.
 func All() []*Metric {
 	return []*Metric{
-		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge, LoginExchanges, LoginsRequired,
-		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
+		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
+		OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, LoginExchanges, LoginsRequired,
+		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreOperations, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}
 }
@@ -234,6 +279,17 @@ type Recorder interface {
 	// Add counts n, which of a gauge may be less than 0.
 	Add(m *Metric, n int64, values ...string)
 	Observe(m *Metric, took time.Duration, values ...string)
+}
+
+// Gauges take readings. They are safe for concurrent use.
+type Gauges interface {
+	// Set sets a reading, with the values of the metric's labels in their order.
+	Set(m *Metric, value float64, values ...string)
+	// Age has the metric show how long ago a time is, whenever it is read. What is known as of an earlier time than
+	// the reading there is does not replace it.
+	Age(m *Metric, since, asOf time.Time, values ...string)
+	// Clear removes a reading.
+	Clear(m *Metric, values ...string)
 }
 
 // maxRetryLabel is the last retry that LabelAttempt distinguishes. Each value of a label is a
@@ -260,6 +316,7 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 // did not.
 func FailedAttempt(to Recorder, facts call.Facts, failed *call.FailedAttempt) {
 	if failed != nil && !failed.Ended {
+		zeroRetries(to, failed.Retry, facts.Playbook, facts.Step, facts.Tool, ClassOf(failed.Error))
 		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(failed.Error), RetryLabel(failed.Retry))
 	}
 }

@@ -63,7 +63,7 @@ func TestNames(t *testing.T) {
 		seen[m.Name] = true
 		require.Regexp(t, regexp.MustCompile(`^reprise_[a-z_]+$`), m.Name)
 		require.Equal(t, m.Kind == meter.Counter, strings.HasSuffix(m.Name, "_total"), m.Name)
-		require.Equal(t, m.Kind == meter.Histogram || m == meter.WatermarkAge, strings.HasSuffix(m.Name, "_seconds"), m.Name)
+		require.Equal(t, m.Kind == meter.Histogram || strings.HasSuffix(m.Name, "_age_seconds"), strings.HasSuffix(m.Name, "_seconds"), m.Name)
 		require.NotContains(t, m.Help, "|", "it stands in a table")
 	}
 }

@@ -95,7 +95,7 @@ func ownerOnly(as func(any) bool) error {
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
-	s.observe("write", ref.size, began, err)
+	s.observe(writeOperation, ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
@@ -104,6 +104,15 @@ func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	}
 	return err
 }
+
+// The names of operations.
+const (
+	readOperation  = "read"
+	writeOperation = "write"
+)
+
+// Operations are the names of what Watched observes.
+func Operations() []string { return []string{readOperation, writeOperation} }
 
 func (s *Store) observe(operation string, bytes int64, began time.Time, err error) {
 	if s.watch != nil {
@@ -124,7 +133,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	defer cancel()
 	began := time.Now()
 	data, err := s.read(ctx, ref)
-	s.observe("read", ref.size, began, err)
+	s.observe(readOperation, ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing

@@ -29,6 +29,10 @@ type Filter struct {
 	Limit    int // 0 is none
 	// EndedSince takes only runs that have ended since then.
 	EndedSince time.Time
+	// StartedBefore takes only runs that have started before then.
+	StartedBefore time.Time
+	// OtherThan leaves out the runs of these playbooks, and those whose playbook the server does not know.
+	OtherThan []string
 	// Schedules takes only runs that these schedules have started.
 	Schedules []string
 	// Search is the beginning of a workflow ID or of the name of a playbook, or a whole label.
@@ -132,6 +136,12 @@ func (f Filter) query() string {
 	}
 	if !f.EndedSince.IsZero() {
 		query += fmt.Sprintf(" AND CloseTime >= '%s'", f.EndedSince.UTC().Format(time.RFC3339Nano))
+	}
+	if !f.StartedBefore.IsZero() {
+		query += fmt.Sprintf(" AND StartTime < '%s'", f.StartedBefore.UTC().Format(time.RFC3339Nano))
+	}
+	if len(f.OtherThan) > 0 {
+		query += fmt.Sprintf(" AND %s NOT IN (%s)", protocol.PlaybookAttribute, strings.Join(lists.Map(f.OtherThan, visibility.Quote), ", "))
 	}
 	if len(f.Schedules) > 0 {
 		query += fmt.Sprintf(" AND %s IN (%s)", protocol.ScheduleAttribute, strings.Join(lists.Map(f.Schedules, visibility.Quote), ", "))

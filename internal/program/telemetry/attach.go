@@ -41,11 +41,16 @@ func (t *Telemetry) Store(store *payload.Store) {
 	if t == nil {
 		return
 	}
+	const failed = "error"
+	for _, operation := range payload.Operations() {
+		t.recorder.Add(meter.StoreOperations, 0, operation, failed)
+	}
 	store.Watched(func(operation string, bytes int64, took time.Duration, err error) {
 		result := "ok"
 		if err != nil {
-			result = "error"
+			result = failed
 		}
+		t.recorder.Add(meter.StoreOperations, 1, operation, result)
 		t.recorder.Observe(meter.StoreTime, took, operation, result)
 		t.recorder.Add(meter.StoreBytes, bytes, operation, result)
 	})
@@ -53,10 +58,10 @@ func (t *Telemetry) Store(store *payload.Store) {
 
 // Interceptors are what a worker needs to record the parts of runs.
 func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
-	if t == nil || t.traces == nil {
+	if t == nil {
 		return nil
 	}
-	return []interceptor.WorkerInterceptor{&tracing{t: t}}
+	return []interceptor.WorkerInterceptor{&recording{t: t}}
 }
 
 // Begin begins the span of a command; end ends it with the error of the command,
@@ -74,25 +79,29 @@ func (t *Telemetry) Begin(ctx context.Context, name string) (within context.Cont
 	}
 }
 
-type tracing struct {
+type recording struct {
 	interceptor.WorkerInterceptorBase
 	t *Telemetry
 }
 
 // InterceptWorkflow is called for each workflow.
-func (i *tracing) InterceptWorkflow(
+func (i *recording) InterceptWorkflow(
 	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
 ) interceptor.WorkflowInboundInterceptor {
-	return &tracedWorkflow{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, t: i.t}
+	return &recordedWorkflow{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, t: i.t}
 }
 
-type tracedWorkflow struct {
+type recordedWorkflow struct {
 	interceptor.WorkflowInboundInterceptorBase
 	t *Telemetry
 }
 
-// ExecuteWorkflow runs the workflow within a trace and records its spans.
-func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+// ExecuteWorkflow runs the workflow, which can begin series, within a trace that has its spans.
+func (w *recordedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	ctx = gate.WithSeries(ctx, w.t.recorder)
+	if w.t.traces == nil {
+		return w.Next.ExecuteWorkflow(ctx, in)
+	}
 	l, _ := ctx.Value(lineageKey{}).(lineage)
 	info := workflow.GetInfo(ctx)
 	if !l.Run.IsValid() && info.ParentWorkflowExecution == nil {

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -127,7 +128,10 @@ func (f gaugeFunc) Update(value float64) { f(value) }
 // Gauge is the gauge of a name. That of watermarks shows the age of the time that it is given.
 func (h *handler) Gauge(name string) client.MetricsGauge {
 	if m, values := h.ours(name); m == meter.WatermarkAge {
-		return gaugeFunc(func(seconds float64) { h.recorder.Mark(m, seconds, values...) })
+		return gaugeFunc(func(seconds float64) {
+			whole, part := math.Modf(seconds)
+			h.recorder.Age(m, time.Unix(int64(whole), int64(part*float64(time.Second))), time.Now(), values...)
+		})
 	}
 	return named(&h.base().gauges, name, h.base().handler.Gauge)
 }

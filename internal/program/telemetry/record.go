@@ -35,24 +35,26 @@ type recorder struct {
 	names  names
 	// sets are the attributes of values that were counted before, by metric and
 	// values; kept is how many there are, at most about maxSeries.
-	sets sync.Map
-	kept atomic.Int64
-	ages ages
+	sets     sync.Map
+	kept     atomic.Int64
+	readings map[*meter.Metric]*readings
 }
 
 // newRecorder makes the instruments of all metrics.
 func newRecorder(from metric.Meter) (*recorder, error) {
-	r := &recorder{meter: from, byName: map[string]instrument{}}
+	r := &recorder{meter: from, byName: map[string]instrument{}, readings: map[*meter.Metric]*readings{}}
+	for _, m := range meter.Readings() {
+		r.byName[m.Name], r.readings[m] = instrument{metric: m}, &readings{}
+		if err := r.readings[m].observe(from, m); err != nil {
+			return nil, err
+		}
+	}
 	for _, m := range meter.All() {
 		made := instrument{metric: m}
 		var err error
 		switch {
-		case m == meter.Loads || m == meter.Evaluations:
-			continue // observed below
-		case m == meter.WatermarkAge:
-			if err := r.ages.observe(from, m); err != nil {
-				return nil, err
-			}
+		case m == meter.Loads || m == meter.Evaluations || r.readings[m] != nil:
+			continue // observed
 		case m.Kind == meter.Histogram:
 			made.histogram, err = from.Float64Histogram(m.Name, metric.WithUnit("s"), metric.WithDescription(m.Help))
 		case m.Kind == meter.Gauge:

@@ -98,7 +98,6 @@ func TestMetricsAreSent(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "fetchers")
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Service: "reprise-worker"})
 	require.NoError(t, err)
-	require.Empty(t, watched.Interceptors(), "nothing is traced")
 	watched.Activities().Add(meter.Pages, 1, "book", "fetch", "http")
 	watched.Close()
 	mu.Lock()

@@ -57,12 +57,14 @@ func countAll(watched *telemetry.Telemetry, value func(label string) string) {
 		}
 		switch {
 		case m == meter.Loads || m == meter.Evaluations: // counted by the interpreter
-		case m == meter.WatermarkAge: // workflows report it
+		case m == meter.WatermarkAge: // workflows report it, too
 			tags := map[string]string{}
 			for i, label := range m.Labels {
 				tags[label] = values[i]
 			}
 			watched.Client(client.Options{}).MetricsHandler.WithTags(tags).Gauge(m.Name).Update(1)
+		case slices.Contains(meter.Readings(), m):
+			watched.Gauges().Set(m, 1, values...)
 		case m.Kind == meter.Histogram:
 			to.Observe(m, time.Second, values...)
 		default:
@@ -80,7 +82,6 @@ func scrapedLabels(t *testing.T) map[string][]string {
 	// As Temporal's SDK does; the tests of internal/test/e2e and of the worker see that it has them.
 	sdk := watched.Client(client.Options{}).MetricsHandler
 	sdk.WithTags(map[string]string{"worker_type": "ActivityWorker"}).Gauge("temporal_worker_task_slots_available").Update(1)
-	sdk.WithTags(map[string]string{"operation": "PollActivityTaskQueue", "status_code": "UNAVAILABLE"}).Counter("temporal_long_request_failure").Inc(1)
 	found := map[string][]string{"up": {"instance", "job"}} // which Prometheus itself makes
 	for name, family := range scrape(t, watched.URL()) {
 		var labels []string

@@ -30,6 +30,8 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
+	"reprise/internal/observe/census"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
 )
@@ -43,6 +45,7 @@ const (
 	stopVariable      = "TESTWORKER_STOP_TIMEOUT"
 	metricsVariable   = "TESTWORKER_METRICS"
 	spoolVariable     = "TESTWORKER_SPOOL"
+	censusVariable    = "TESTWORKER_CENSUS"
 )
 
 // stopTimeout is how long running attempts may continue when a worker is stopped, and
@@ -112,6 +115,13 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	if err := catalogue.ReportTokens(context.Background(), c, os.Getenv(namespaceVariable)); err != nil {
 		return err
 	}
+	if every, err := time.ParseDuration(os.Getenv(censusVariable)); err == nil && every > 0 {
+		figures := &census.Sampler{
+			Reader: &runs.Reader{Client: c, Namespace: os.Getenv(namespaceVariable)}, To: watched.Gauges(),
+			TaskQueue: os.Getenv(queueVariable), Logger: slog.New(slog.DiscardHandler),
+		}
+		go figures.Watch(context.Background(), every)
+	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	w.Stop()
 	return catalogue.Close()
@@ -158,6 +168,8 @@ type Options struct {
 	Metrics string
 	// Spool is the folder of its token spool; "" is memory alone.
 	Spool string
+	// Census is how often the worker reads the figures of its namespace; 0 is never.
+	Census time.Duration
 	// StopTimeout is how long running attempts may continue when the worker is stopped;
 	// 0 is a second.
 	StopTimeout time.Duration
@@ -193,7 +205,8 @@ func start(options Options) (*Process, error) {
 	cmd.Env = append(os.Environ(),
 		queueVariable+"="+options.TaskQueue, addressVariable+"="+options.Address,
 		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
-		metricsVariable+"="+options.Metrics, spoolVariable+"="+options.Spool, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
+		metricsVariable+"="+options.Metrics, spoolVariable+"="+options.Spool, censusVariable+"="+options.Census.String(),
+		stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
 		cmd.Env = append(cmd.Env, tool.ConnectionVariable(name)+"="+url)
 	}

@@ -1,0 +1,132 @@
+// Package census reads figures of a namespace from its Temporal server, for gauges: open runs, tasks that wait,
+// workers, and the watermarks of loads. They are there whichever process has done the work, and after a restart.
+package census
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"reprise/internal/base/meter"
+	"reprise/internal/base/sleep"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+const (
+	// Every is the time between two rounds. Each worker and each starter serve with metrics makes them.
+	Every = time.Minute
+	// roundTimeout bounds a round: a server that does not answer must not hold the next one.
+	roundTimeout = 30 * time.Second
+)
+
+// Sampler reads figures round by round. Use one from one goroutine.
+type Sampler struct {
+	Reader    *runs.Reader
+	To        meter.Gauges
+	TaskQueue string
+	Logger    *slog.Logger
+
+	oldest     map[interpreter.Status]time.Time // of the open runs in the last round
+	watermarks sweep
+	failing    bool // the last round failed
+}
+
+// Watch makes rounds until ctx ends. It does nothing where nobody takes the figures.
+func (c *Sampler) Watch(ctx context.Context, every time.Duration) {
+	if c.To == nil {
+		return
+	}
+	c.To.Age(meter.ReadingsAge, time.Now(), time.Now())
+	for {
+		c.round(ctx)
+		if sleep.For(ctx, every) != nil {
+			return
+		}
+	}
+}
+
+// round reads everything once. What cannot be read keeps its last value, and meter.ReadingsAge shows that.
+func (c *Sampler) round(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	err := errors.Join(c.countOpen(ctx), c.readQueue(ctx), c.sweepWatermarks(ctx))
+	switch {
+	case err == nil:
+		c.To.Age(meter.ReadingsAge, time.Now(), time.Now())
+	case !c.failing && !errors.Is(ctx.Err(), context.Canceled):
+		c.Logger.Warn("the figures of open runs were not read", "error", err)
+	}
+	c.failing = err != nil
+}
+
+// countOpen counts the open runs of each status and finds the oldest.
+func (c *Sampler) countOpen(ctx context.Context) error {
+	known := true
+	now, oldest := time.Now(), map[interpreter.Status]time.Time{}
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		if status.Ended() || !known && status != interpreter.Running {
+			continue
+		}
+		n, err := runs.Count(ctx, c.Reader, runs.OpenFilter(status, known))
+		if errors.Is(err, runs.ErrNoAttributes) {
+			known = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.To.Set(meter.OpenRuns, float64(n), string(status))
+		if n == 0 {
+			c.To.Clear(meter.OldestRun, string(status))
+			continue
+		}
+		began, err := runs.Oldest(ctx, c.Reader, runs.OpenFilter(status, known), c.oldest[status], now)
+		if err != nil {
+			return err
+		}
+		if began.IsZero() { // it has ended since it was counted
+			c.To.Clear(meter.OldestRun, string(status))
+			continue
+		}
+		oldest[status] = began
+		c.To.Age(meter.OldestRun, began, now, string(status))
+	}
+	c.oldest = oldest
+	return nil
+}
+
+// readQueue reads the workers of the task queue and the tasks that wait for them.
+func (c *Sampler) readQueue(ctx context.Context) error {
+	for kind, name := range map[enumspb.TaskQueueType]string{
+		enumspb.TASK_QUEUE_TYPE_WORKFLOW: "workflow", enumspb.TASK_QUEUE_TYPE_ACTIVITY: "activity",
+	} {
+		described, err := c.Reader.Client.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: c.Reader.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: c.TaskQueue}, TaskQueueType: kind, ReportStats: true,
+		})
+		if err != nil {
+			return err
+		}
+		c.To.Set(meter.BacklogTasks, float64(described.GetStats().GetApproximateBacklogCount()), c.TaskQueue, name)
+		c.To.Set(meter.BacklogAge, described.GetStats().GetApproximateBacklogAge().AsDuration().Seconds(), c.TaskQueue, name)
+		if kind == enumspb.TASK_QUEUE_TYPE_WORKFLOW {
+			c.To.Set(meter.QueueWorkers, float64(countPolling(described.GetPollers(), time.Now())), c.TaskQueue)
+		}
+	}
+	return nil
+}
+
+// countPolling counts those who have polled lately: the server lists others for minutes.
+func countPolling(pollers []*taskqueuepb.PollerInfo, now time.Time) (polling int) {
+	for _, poller := range pollers {
+		if (runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}).Poll(now) {
+			polling++
+		}
+	}
+	return polling
+}
