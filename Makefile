@@ -121,6 +121,10 @@ fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
 bench: bin/devserver ## measure playbooks against workflows written by hand (BENCHFLAGS='-sizes 1000,10000')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/bench $(BENCHFLAGS)
 
+.PHONY: bench-page
+bench-page: bin/devserver ## print calls and milliseconds of the page of runs among many runs (RUNS=100000)
+	@go test ./internal/program/ui -run '^TestMeasurePages$$' -count=1 -timeout 4h -measure $(or $(RUNS),10000)
+
 .PHONY: peers
 peers: build ## load the same rows with Reprise, a Go program, Temporal by hand, and dlt where it is installed (PEERSFLAGS='-passes 5')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/peers $(PEERSFLAGS)

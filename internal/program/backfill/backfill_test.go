@@ -64,6 +64,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestRanges: days that follow each other are named by the first and the last one; names have no order.
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	m := matrixOf(t, "{every: day, start: 2024-01-01}", "2024-01-09T12:00:00Z", &partition.Ledger{})
+	for _, done := range []int{2, 4} {
+		m.Rows[done].Status = partition.Done
+	}
+	ranges, more := m.Ranges(partition.Missing, 3)
+	require.Equal(t, []string{"2024-01-01 to 2024-01-02", "2024-01-04", "2024-01-06 to 2024-01-08"}, ranges)
+	require.Zero(t, more)
+	ranges, more = m.Ranges(partition.Missing, 1)
+	require.Equal(t, []string{"2024-01-01 to 2024-01-02"}, ranges)
+	require.Equal(t, 2, more)
+	ranges, _ = m.Ranges(partition.Failed, 3)
+	require.Empty(t, ranges)
+	ranges, _ = matrixOf(t, "[eu, us]", "2024-01-09T12:00:00Z", &partition.Ledger{}).Ranges(partition.Missing, 3)
+	require.Equal(t, []string{"eu", "us"}, ranges)
+}
+
 // TestSelect: which partitions a choice means, and that those which run are left out.
 func TestSelect(t *testing.T) {
 	t.Parallel()

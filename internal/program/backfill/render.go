@@ -113,6 +113,29 @@ func (m *Matrix) line(i int, row Row) (label string, indent int) {
 	return label, indent
 }
 
+// Ranges names the partitions that have a status, spans of time that follow each other as "FIRST to LAST", and most
+// ranges at most; more is how many it leaves out.
+func (m *Matrix) Ranges(status partition.Status, most int) (ranges []string, more int) {
+	for i := 0; i < len(m.Rows); i++ {
+		if m.Rows[i].Status != status {
+			continue
+		}
+		first := i
+		for i+1 < len(m.Rows) && m.Rows[i+1].Status == status && !m.Rows[i+1].Start.IsZero() {
+			i++
+		}
+		switch {
+		case len(ranges) == most:
+			more++
+		case first == i:
+			ranges = append(ranges, m.Rows[i].Key)
+		default:
+			ranges = append(ranges, m.Rows[first].Key+" to "+m.Rows[i].Key)
+		}
+	}
+	return ranges, more
+}
+
 func (m *Matrix) width() int {
 	switch m.unit {
 	case partition.Hour:

@@ -25,7 +25,8 @@ const (
 	// countsLast is how long counts of ended runs are shown before they are counted again.
 	countsLast = 5 * time.Second
 	// countsKept is how long they are shown while they are counted again, where that takes longer than countsWait: among
-	// 100,000 runs a server may need a second for it. The open page gets the new ones when it next refreshes.
+	// 100,000 runs a server may need a second for it. Later, or where none are known, the page shows none. An open page gets
+	// the new ones when it next refreshes.
 	countsKept = time.Minute
 	countsWait = 100 * time.Millisecond
 	// countingTime bounds a count that nobody waits for.
@@ -56,7 +57,7 @@ type overview struct {
 	failed                      []runs.Found
 	again                       map[string][]runs.Found
 	person, waiting, late, busy int
-	today, yesterday            runs.EndedCounts
+	today, yesterday            shownCounts
 	calls                       int
 }
 
@@ -65,6 +66,7 @@ type countTile struct {
 	Name        string
 	Status      interpreter.Status // whose colour it has
 	Count       int
+	IsPending   bool // Count and Since are not known yet
 	Path, When  string
 	Since       int
 	SincePath   string // "" for what is open
@@ -83,7 +85,8 @@ type stoppedQueue struct {
 type endedCounts struct {
 	mu       sync.Mutex
 	known    map[time.Time]endedCount
-	counting map[time.Time]chan struct{} // closed once they have been counted
+	counting map[time.Time]*recount
+	wait     time.Duration // in place of countsWait
 }
 
 type endedCount struct {
@@ -91,63 +94,77 @@ type endedCount struct {
 	at time.Time
 }
 
+// recount is a count that the server has been asked for.
+type recount struct {
+	done chan struct{} // closed once err is set
+	err  error
+}
+
+// shownCounts are counts as a page shows them.
+type shownCounts struct {
+	runs.EndedCounts
+	isPending bool // they are not known yet
+}
+
 // countFunc counts the runs that have ended since a time.
 type countFunc func(ctx context.Context, since time.Time) (runs.EndedCounts, error)
 
-// of counts the runs that have ended since a time; asked reports whether the server was asked. Where counts are known that are not
-// old, it waits only shortly for new ones.
-func (c *endedCounts) of(ctx context.Context, count countFunc, since, now time.Time) (counts runs.EndedCounts, asked bool, err error) {
-	c.mu.Lock()
-	known, found := c.known[since]
-	c.mu.Unlock()
-	switch {
-	case found && now.Sub(known.at) < countsLast:
-		return known.EndedCounts, false, nil
-	case !found || now.Sub(known.at) >= countsKept:
-		counts, err = count(ctx, since)
-		if err == nil {
-			c.keep(counts, since, now)
-		}
-		return counts, true, err
+// of counts the runs that have ended since a time; asked reports whether the server was asked. It waits only shortly: where the
+// server takes longer, known counts that are not old are shown, else none, and the next page has them.
+func (c *endedCounts) of(ctx context.Context, count countFunc, since, now time.Time) (counts shownCounts, asked bool, err error) {
+	known, found := c.last(since)
+	if found && now.Sub(known.at) < countsLast {
+		return shownCounts{EndedCounts: known.EndedCounts}, false, nil
 	}
-	counted, asked := c.recount(ctx, count, since, now)
+	counting, asked := c.recount(ctx, count, since, now)
 	select {
-	case <-counted:
-	case <-time.After(countsWait):
+	case <-counting.done:
+		known, found = c.last(since)
+		if counting.err != nil {
+			return counts, asked, counting.err
+		}
+	case <-time.After(cmp.Or(c.wait, countsWait)):
 	case <-ctx.Done():
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if renewed, found := c.known[since]; found {
-		known = renewed
+	if !found || now.Sub(known.at) >= countsKept {
+		return shownCounts{isPending: true}, asked, nil
 	}
-	return known.EndedCounts, asked, nil
+	return shownCounts{EndedCounts: known.EndedCounts}, asked, nil
 }
 
-// recount counts again without anybody waiting, once at a time; begun reports whether this call has begun it.
-func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now time.Time) (counted chan struct{}, begun bool) {
+// last are the counts that are known.
+func (c *endedCounts) last(since time.Time) (endedCount, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if counted, is := c.counting[since]; is {
-		return counted, false
+	known, found := c.known[since]
+	return known, found
+}
+
+// recount counts again without anybody having to wait, once at a time; begun reports whether this call has begun it.
+func (c *endedCounts) recount(ctx context.Context, count countFunc, since, now time.Time) (counting *recount, begun bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if counting, is := c.counting[since]; is {
+		return counting, false
 	}
 	if c.counting == nil {
-		c.counting = map[time.Time]chan struct{}{}
+		c.counting = map[time.Time]*recount{}
 	}
-	counted = make(chan struct{})
-	c.counting[since] = counted
+	counting = &recount{done: make(chan struct{})}
+	c.counting[since] = counting
 	go func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), countingTime)
 		defer cancel()
-		if counts, err := count(limited, since); err == nil { // else the known ones get old, and the next page says why
+		counts, err := count(limited, since)
+		if counting.err = err; err == nil {
 			c.keep(counts, since, now)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.counting, since)
-		close(counted)
+		close(counting.done)
 	}()
-	return counted, true
+	return counting, true
 }
 
 // keep keeps counts.
@@ -191,7 +208,7 @@ func (s *Server) overview(r *http.Request, now time.Time, needs bool) (*overview
 	today, yesterday := midnights(now, zone)
 	var group errgroup.Group
 	var calls [4]int // of each of these
-	count := func(into *runs.EndedCounts, since time.Time, made *int) func() error {
+	count := func(into *shownCounts, since time.Time, made *int) func() error {
 		return func() (err error) {
 			var asked bool
 			ended := func(ctx context.Context, since time.Time) (runs.EndedCounts, error) {
@@ -280,12 +297,14 @@ func (o *overview) tiles(query url.Values) {
 	if o.Zone == time.UTC.String() {
 		since = "since midnight UTC"
 	}
+	pending := o.today.isPending || o.yesterday.isPending
 	closed := func(name string, status interpreter.Status, today, yesterday int) countTile {
 		path := func(ended string) string {
 			return "/?" + url.Values{"status": {string(status)}, "ended": {ended}}.Encode()
 		}
 		tile := countTile{
-			Name: name, Status: status, Count: today, Path: path(endedToday), When: since, Since: yesterday, SincePath: path(endedYesterday),
+			Name: name, Status: status, Count: today, IsPending: pending, Path: path(endedToday), When: since, Since: yesterday,
+			SincePath: path(endedYesterday),
 		}
 		if query.Get("status") == string(status) {
 			tile.IsCurrent, tile.SinceActive = query.Get("ended") == endedToday, query.Get("ended") == endedYesterday

@@ -2,6 +2,9 @@ package ui
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,16 +14,11 @@ import (
 	"reprise/internal/test/testenv"
 )
 
-// TestSlowCounts: a page waits for counts that it has not, and not for a server that takes long to count again.
+// TestSlowCounts: no page waits for a server that takes long to count. It shows counts that are not old, and else none.
 func TestSlowCounts(t *testing.T) {
 	t.Parallel()
 	var counts endedCounts
 	since, counted, slow := time.Unix(0, 0), 0, make(chan struct{})
-	at := func(after time.Duration, count countFunc) (failed int, asked bool) {
-		got, asked, err := counts.of(t.Context(), count, since, since.Add(after))
-		require.NoError(t, err)
-		return got.Failed, asked
-	}
 	quick := func(context.Context, time.Time) (runs.EndedCounts, error) {
 		counted++
 		return runs.EndedCounts{Failed: counted}, nil
@@ -29,30 +27,75 @@ func TestSlowCounts(t *testing.T) {
 		<-slow
 		return quick(ctx, since)
 	}
+	patient, impatient := testenv.Within(30*time.Second), time.Millisecond
+	at := func(after time.Duration, count countFunc, wait time.Duration) (failed int, pending, asked bool) {
+		counts.wait = wait
+		got, asked, err := counts.of(t.Context(), count, since, since.Add(after))
+		require.NoError(t, err)
+		return got.Failed, got.isPending, asked
+	}
 	for i, step := range []struct {
 		after  time.Duration
 		count  countFunc
+		wait   time.Duration
 		failed int
 		asked  bool
 	}{
-		{0, quick, 1, true},
-		{countsLast - 1, quick, 1, false},
-		{countsLast, waits, 1, true},
-		{countsLast + 1, waits, 1, false},
+		{0, quick, patient, 1, true},
+		{countsLast - 1, quick, patient, 1, false},
+		{countsLast, waits, impatient, 1, true},
+		{countsLast + 1, waits, impatient, 1, false},
 	} {
-		failed, asked := at(step.after, step.count)
+		failed, pending, asked := at(step.after, step.count, step.wait)
 		require.Equal(t, step.failed, failed, "step %d", i)
 		require.Equal(t, step.asked, asked, "step %d", i)
+		require.False(t, pending, "step %d", i)
 	}
+	failed, pending, asked := at(countsLast+countsKept, waits, impatient)
+	require.Zero(t, failed, "old counts are not shown")
+	require.True(t, pending)
+	require.False(t, asked, "the server still counts")
 	counts.mu.Lock()
 	running := counts.counting[since]
 	counts.mu.Unlock()
 	close(slow)
-	testenv.Receive(t, running, "the end of the count")
-	failed, asked := at(countsLast+2, quick)
+	testenv.Receive(t, running.done, "the end of the count")
+	failed, pending, asked = at(countsLast+2, quick, patient)
 	require.Equal(t, 2, failed)
+	require.False(t, pending)
 	require.False(t, asked)
-	failed, asked = at(countsLast+countsKept, quick)
-	require.Equal(t, 3, failed, "old counts are not shown")
+	failed, _, asked = at(countsLast+countsKept, quick, patient)
+	require.Equal(t, 3, failed)
 	require.True(t, asked)
+	_, _, err := counts.of(t.Context(), func(context.Context, time.Time) (runs.EndedCounts, error) {
+		return runs.EndedCounts{}, errors.New("away")
+	}, since, since.Add(time.Hour))
+	require.EqualError(t, err, "away")
+}
+
+// TestPendingCounts: a count that is not known is not shown as 0.
+func TestPendingCounts(t *testing.T) {
+	t.Parallel()
+	o := &overview{Zone: "UTC", today: shownCounts{isPending: true}}
+	o.tiles(nil)
+	var page strings.Builder
+	require.NoError(t, templates["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
+	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")
+	require.NotContains(t, page.String(), "0 since yesterday")
+}
+
+// TestLateAnswers: what a run does is shown with the next page, where its worker answers too late for one.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	known := newGlanceCache()
+	now := time.Unix(1000, 0)
+	status := &runs.Status{}
+	known.keep("run", status, now)
+	require.Same(t, status, known.recent("run", now.Add(glanceLasts-1)))
+	require.Nil(t, known.recent("run", now.Add(glanceLasts)))
+	require.Nil(t, known.recent("other", now))
+	for i := range mostGlances {
+		known.keep(strconv.Itoa(i), status, now)
+	}
+	require.Nil(t, known.recent("run", now), "the oldest ones are forgotten")
 }

@@ -23,6 +23,8 @@ const (
 	cellSize = 10
 	// calendarLines bounds the lines of a calendar.
 	calendarLines = 60
+	// shownRanges bounds the ranges of partitions with one status that are named.
+	shownRanges = 10
 )
 
 // partitionStatus is the status of runs whose colour a partition has.
@@ -40,6 +42,8 @@ type calendar struct {
 	Left    int // earlier lines
 	Legend  []calendarCell
 	Running []link // open runs of partitions
+	// Named are the missing, failed and stale partitions, by their status.
+	Named []string
 	// Missing is how many partitions a backfill would run.
 	Missing     int
 	CanBackfill bool
@@ -100,6 +104,15 @@ func newCalendar(matrix *backfill.Matrix) *calendar {
 	for _, status := range partition.Statuses {
 		if n := matrix.Counts[status]; n > 0 {
 			view.Legend = append(view.Legend, calendarCell{Status: status, Of: partitionStatus[status], Title: fmt.Sprintf("%d %s", n, status)})
+		}
+	}
+	for _, status := range []partition.Status{partition.Missing, partition.Failed, partition.Stale} {
+		if ranges, more := matrix.Ranges(status, shownRanges); len(ranges) > 0 {
+			text := strings.ToUpper(string(status)[:1]) + string(status)[1:] + ": " + strings.Join(ranges, ", ")
+			if more > 0 {
+				text += fmt.Sprintf(" and %d more", more)
+			}
+			view.Named = append(view.Named, text)
 		}
 	}
 	for _, row := range matrix.Rows {

@@ -73,6 +73,7 @@ type bookRow struct {
 	Last                             *runRow
 	NoRun                            bool   // it has no run
 	name                             string // its runs have it
+	partitioned                      bool   // backfills run it
 }
 
 // describe adds what a playbook says of itself; nil for one that cannot be read.
@@ -80,7 +81,7 @@ func (r *bookRow) describe(book *playbook.Playbook) {
 	if book == nil {
 		return
 	}
-	r.Description, r.name = book.Description, book.Name
+	r.Description, r.name, r.partitioned = book.Description, book.Name, book.Partitions != nil
 	if title := terminal.OneLine(book.Name); title != r.Name {
 		r.Title = title
 	}
@@ -105,14 +106,14 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 		case row.name == "":
 		case at >= 0:
 			row.Last = newLastRun(page.Runs[at], now)
-		case page.Next == nil: // these were all runs
+		case page.Next == nil && !row.partitioned: // these were all runs
 			row.NoRun = true
 		case calls == 0:
 			left++
 		default:
 			calls--
 			group.Go(func() error {
-				own, err := s.Runs.Page(ctx, runs.Filter{Playbook: row.name}, 1, nil)
+				own, err := s.Runs.Page(ctx, runs.Filter{Playbook: row.name, Children: row.partitioned}, 1, nil)
 				if err == nil && len(own.Runs) > 0 {
 					row.Last = newLastRun(own.Runs[0], now)
 				}
@@ -213,7 +214,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		}
 		shown.Graph = drawn(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
-		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, shownBars, nil)
+		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name, Children: book.Playbook.Partitions != nil}, shownBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,8 +32,10 @@ const (
 	// callsPerPage is how many calls to the server a page takes beside the one that lists, and one for each
 	// failed run that it lists for the first time; so many are made at once.
 	callsPerPage = 9
-	// glanceTime is how long the list waits for a worker that answers.
+	// glanceTime is how long a worker has to answer what an open run does, and glanceWait how long the list waits for that:
+	// without an answer it shows what the server lists, and its next refresh the answer.
 	glanceTime = 2 * time.Second
+	glanceWait = 150 * time.Millisecond
 )
 
 // spans are the times since when runs may have started.
@@ -259,12 +262,7 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time, cal
 			})
 		}
 	}
-	for i, calls := range shareCalls(open, calls) {
-		group.Go(func() error {
-			s.glance(ctx, open[i], now, calls)
-			return nil
-		})
-	}
+	s.glances(ctx, open, now, calls)
 	_ = group.Wait()
 	spread(rows, open)
 	return rows
@@ -319,11 +317,63 @@ func (r *runRow) mayLoop() bool {
 	return r.Status == interpreter.Running || r.Status == interpreter.RetryPending
 }
 
-// glance adds what a run does now.
-func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls int) {
-	status, err := s.reader(row.Run, now, glanceTime).Glance(ctx, row.Run, now, calls)
-	s.silences.note(row.Run.TaskQueue, now, err == nil)
+// glances adds what runs do now, within so many calls to the server, as far as their workers answer in time.
+func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, calls int) {
+	answers := make([]chan *runs.Status, len(open))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), glanceTime)
+	var group sync.WaitGroup
+	for i, calls := range shareCalls(open, calls) {
+		run, answer := open[i].Run, make(chan *runs.Status, 1)
+		answers[i] = answer
+		group.Go(func() { answer <- s.glance(ctx, run, now, calls) })
+	}
+	go func() {
+		group.Wait()
+		cancel()
+	}()
+	late, stop := context.WithTimeout(ctx, glanceWait)
+	defer stop()
+	for i, row := range open {
+		select {
+		case status := <-answers[i]:
+			row.show(status, now)
+		case <-late.Done():
+			select {
+			case status := <-answers[i]:
+				row.show(status, now)
+			default:
+				s.showLast(row, now)
+			}
+		}
+	}
+}
+
+// showLast shows what a run without an answer did of late, or that its workers have not answered others either.
+func (s *Server) showLast(row *runRow, now time.Time) {
+	if last := s.glanced.recent(row.Run.LastRunID(), now); last != nil {
+		row.show(last, now)
+	} else if s.silences.has(row.Run.TaskQueue, now) {
+		row.show(nil, now)
+	}
+}
+
+// glance is what a run does now; nil where its worker has not answered.
+func (s *Server) glance(ctx context.Context, run runs.Found, now time.Time, calls int) *runs.Status {
+	reader := *s.Runs
+	reader.Patience = glanceTime
+	status, err := reader.Glance(ctx, run, now, calls)
 	if err != nil {
+		s.silences.renew(run.TaskQueue, now)
+		return nil
+	}
+	s.silences.note(run.TaskQueue, now, true)
+	s.glanced.keep(run.LastRunID(), status, now)
+	return status
+}
+
+// show adds what a run does now; nil says that no worker responds.
+func (row *runRow) show(status *runs.Status, now time.Time) {
+	if status == nil {
 		row.Now, row.NoWorker = "", true
 		return
 	}

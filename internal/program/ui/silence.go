@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"reprise/internal/observe/runs"
 )
 
@@ -57,4 +59,55 @@ func (s *silences) note(queue string, now time.Time, answered bool) {
 	if _, silent := s.since[queue]; !silent {
 		s.since[queue] = now
 	}
+}
+
+// renew records that the workers of a queue have given no answer for as long as others have.
+func (s *silences) renew(queue string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since == nil {
+		s.since = map[string]time.Time{}
+	}
+	s.since[queue] = now
+}
+
+const (
+	// glanceLasts is how long an answer that came too late for its page is shown by later ones: those of an open page come
+	// every few seconds.
+	glanceLasts = 10 * time.Second
+	// mostGlances is how many answers are remembered: the server lives as long as its worker.
+	mostGlances = 500
+)
+
+// glanceCache remembers what open runs did of late, by their run IDs: a worker may need longer for an answer than a page
+// waits. It is safe for concurrent use.
+type glanceCache struct {
+	known *lru.Cache[string, lastGlance]
+}
+
+type lastGlance struct {
+	status *runs.Status
+	at     time.Time
+}
+
+func newGlanceCache() glanceCache {
+	known, err := lru.New[string, lastGlance](mostGlances)
+	if err != nil {
+		panic(err) // for a size below 1 alone
+	}
+	return glanceCache{known}
+}
+
+// keep keeps an answer to a page of a time.
+func (c glanceCache) keep(runID string, status *runs.Status, at time.Time) {
+	c.known.Add(runID, lastGlance{status, at})
+}
+
+// recent is the last answer of a run, nil where it is old or there is none.
+func (c glanceCache) recent(runID string, now time.Time) *runs.Status {
+	last, found := c.known.Get(runID)
+	if !found || now.Sub(last.at) >= glanceLasts {
+		return nil
+	}
+	return last.status
 }

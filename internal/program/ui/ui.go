@@ -73,6 +73,7 @@ type Server struct {
 	silences silences
 	ended    endedCounts
 	faults   faults
+	glanced  glanceCache
 	openSets openSets
 }
 
@@ -84,7 +85,7 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults(), openSets: newOpenSets()}
+	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults(), glanced: newGlanceCache(), openSets: newOpenSets()}
 	for pattern, show := range map[string]pageHandler{
 		"GET /{$}":                    s.runsPage,
 		"GET /runs/{id}":              s.runPage,

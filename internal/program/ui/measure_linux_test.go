@@ -1,0 +1,98 @@
+package ui_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/workflows/protocol"
+)
+
+var measured = flag.Int("measure", 0, "print how long pages take among so many runs, of which one in ten has failed")
+
+// TestMeasurePages prints calls and milliseconds of pages among many runs: the median and the worst of loads that are seconds apart, as those
+// of an open page are. It judges no time. make bench-page runs it.
+func TestMeasurePages(t *testing.T) {
+	if *measured == 0 {
+		t.Skip("-measure")
+	}
+	w := newWorld(t)
+	w.start("open-"+w.queue, loops, nil) // before others: it adds the search attributes
+	w.queue = w.env.NewTaskQueue()       // of no worker
+	w.start("silent-"+w.queue, fails, nil)
+	began := time.Now()
+	w.startMany(t, *measured)
+	t.Logf("%d runs in %s", *measured, time.Since(began).Round(time.Second))
+	for _, path := range []string{"/", "/?status=failed", "/?now=running", "/?q=run-1", "/playbooks"} {
+		var took []time.Duration
+		once, most := int64(0), int64(0) // the first page reads the causes of failed runs
+		for load := range 12 {
+			if load > 0 {
+				time.Sleep(time.Second) // loads of an open page
+			}
+			before, began := w.calls.Load(), time.Now()
+			status, _, _ := w.get(path)
+			require.Equal(t, 200, status, path)
+			took = append(took, time.Since(began))
+			if load == 0 {
+				once = w.calls.Load() - before
+				continue
+			}
+			most = max(most, w.calls.Load()-before)
+		}
+		first := took[0]
+		slices.Sort(took)
+		fmt.Printf("%-18s %2d calls, then %2d at most; first %4d ms, median %4d ms, worst %4d ms\n",
+			path, once, most, first.Milliseconds(), took[len(took)/2].Milliseconds(), took[len(took)-1].Milliseconds())
+	}
+}
+
+// batchOfRuns is how many runs are started before the first ones must have ended.
+const batchOfRuns = 200
+
+// startMany starts runs whose playbook does nothing, and waits for their ends.
+func (w *world) startMany(t *testing.T, n int) {
+	queue := w.env.NewTaskQueue()
+	ends := worker.New(w.env.Client(), queue, worker.Options{MaxConcurrentWorkflowTaskPollers: 20})
+	ends.RegisterWorkflowWithOptions(func(ctx workflow.Context, fail bool) error {
+		status := interpreter.Completed
+		if fail {
+			status = interpreter.Failed
+		}
+		err := workflow.UpsertTypedSearchAttributes(ctx,
+			temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(status)),
+			temporal.NewSearchAttributeKeyKeyword(protocol.PlaybookAttribute).ValueSet("nightly"))
+		if err == nil && fail {
+			err = temporal.NewNonRetryableApplicationError("no reason", "test", nil)
+		}
+		return err
+	}, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
+	require.NoError(t, ends.Start())
+	defer ends.Stop()
+	for first := 0; first < n; first += batchOfRuns {
+		var group errgroup.Group
+		group.SetLimit(32)
+		for i := first; i < min(n, first+batchOfRuns); i++ {
+			group.Go(func() error {
+				options := client.StartWorkflowOptions{ID: fmt.Sprintf("run-%d-%s", i, queue), TaskQueue: queue}
+				run, err := w.env.Client().ExecuteWorkflow(t.Context(), options, protocol.PlaybookWorkflowName, i%10 == 0)
+				if err == nil && i%10 != 0 {
+					err = run.Get(t.Context(), nil)
+				}
+				return err
+			})
+		}
+		require.NoError(t, testenv.Returned(t, group.Wait, "the ends of runs"))
+	}
+}
