@@ -32,7 +32,7 @@ type answerOptions struct {
 	output string
 }
 
-// NewCompleteCommand is the command complete.
+// NewCompleteCommand returns the command complete.
 func NewCompleteCommand(a *cli.App) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
 	command := answerCommand(a, r, "complete RUN STEP")
@@ -40,7 +40,7 @@ func NewCompleteCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// NewFailCommand is the command fail.
+// NewFailCommand returns the command fail.
 func NewFailCommand(a *cli.App) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
 	command := answerCommand(a, r, "fail RUN STEP")
@@ -51,7 +51,7 @@ func NewFailCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// NewProgressCommand is the command progress.
+// NewProgressCommand returns the command progress.
 func NewProgressCommand(a *cli.App) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
 	command := answerCommand(a, r, "progress RUN STEP")
@@ -62,7 +62,7 @@ func NewProgressCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// NewApproveCommand is the command approve.
+// NewApproveCommand returns the command approve.
 func NewApproveCommand(a *cli.App) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
 	command := answerCommand(a, r, "approve RUN [STEP]")
@@ -71,7 +71,7 @@ func NewApproveCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// NewRejectCommand is the command reject.
+// NewRejectCommand returns the command reject.
 func NewRejectCommand(a *cli.App) *cobra.Command {
 	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
 	command := answerCommand(a, r, "reject RUN [STEP]")

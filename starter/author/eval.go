@@ -19,7 +19,7 @@ import (
 	"reprise/starter/load"
 )
 
-// NewEvalCommand is the command eval.
+// NewEvalCommand returns the command eval.
 func NewEvalCommand(a *cli.App) *cobra.Command {
 	var with, sets []string
 	var output string

@@ -14,7 +14,7 @@ import (
 	"reprise/starter/help"
 )
 
-// NewExplainCommand is the command explain.
+// NewExplainCommand returns the command explain.
 func NewExplainCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{
@@ -25,7 +25,7 @@ func NewExplainCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// Explain prints what there is to say of a word, or lists the words.
+// Explain prints what is known about a word, or lists the words.
 func Explain(streams cli.Streams, word, output string) error {
 	r := reference.New(activities.Default())
 	if word == "" {
@@ -98,7 +98,7 @@ func explainIndex(streams cli.Streams, r *reference.Reference, output string) er
 	return streams.Show(output, r.Entries(), b.String())
 }
 
-// NewSchemaCommand is the command schema.
+// NewSchemaCommand returns the command schema.
 func NewSchemaCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Args: cobra.NoArgs,

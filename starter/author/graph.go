@@ -24,7 +24,7 @@ var graphFormats = map[string]func(*graph.Diagram) string{
 	"text": (*graph.Diagram).Text, "mermaid": (*graph.Diagram).Mermaid, "dot": (*graph.Diagram).DOT, "svg": (*graph.Diagram).SVG,
 }
 
-// NewGraphCommand is the command graph.
+// NewGraphCommand returns the command graph.
 func NewGraphCommand(a *cli.App) *cobra.Command {
 	var run session.RunFlags
 	format := "text"

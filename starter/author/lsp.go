@@ -10,7 +10,7 @@ import (
 	"reprise/starter/load"
 )
 
-// NewLSPCommand is the command lsp.
+// NewLSPCommand returns the command lsp.
 func NewLSPCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "lsp", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return serveEditor(a) },

@@ -40,7 +40,7 @@ type migrateOptions struct {
 	output       string
 }
 
-// NewMigrateCommand is the command migrate.
+// NewMigrateCommand returns the command migrate.
 func NewMigrateCommand(a *cli.App) *cobra.Command {
 	var options migrateOptions
 	command := &cobra.Command{

@@ -44,7 +44,7 @@ type newOptions struct {
 	output    string
 }
 
-// NewNewCommand is the command new.
+// NewNewCommand returns the command new.
 func NewNewCommand(a *cli.App) *cobra.Command {
 	o := &newOptions{}
 	command := &cobra.Command{

@@ -39,7 +39,7 @@ type planOptions struct {
 	output      string
 }
 
-// NewPlanCommand is the command plan.
+// NewPlanCommand returns the command plan.
 func NewPlanCommand(a *cli.App) *cobra.Command {
 	o := &planOptions{}
 	command := &cobra.Command{

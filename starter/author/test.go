@@ -35,7 +35,7 @@ type TestingOptions struct {
 	DenyPython bool
 }
 
-// NewTestCommand is the command test.
+// NewTestCommand returns the command test.
 func NewTestCommand(a *cli.App) *cobra.Command {
 	o := &TestingOptions{}
 	command := &cobra.Command{
@@ -66,7 +66,7 @@ func test(ctx context.Context, a *cli.App, files []string, o *TestingOptions) er
 	return RunTests(a, files, pattern, o)
 }
 
-// RunTests runs the tests once. The error says whether all have passed.
+// RunTests runs the tests once. It returns an error unless all of them passed.
 func RunTests(a *cli.App, files []string, pattern *regexp.Regexp, o *TestingOptions) error {
 	paths, err := testFiles(files)
 	if err != nil {

@@ -36,7 +36,7 @@ type fieldDoc struct {
 	Doc      string   `json:"doc"`
 }
 
-// NewToolsCommand is the command tools.
+// NewToolsCommand returns the command tools.
 func NewToolsCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{

@@ -44,7 +44,7 @@ type TryOptions struct {
 	Output      string
 }
 
-// NewTryCommand is the command try.
+// NewTryCommand returns the command try.
 func NewTryCommand(a *cli.App) *cobra.Command {
 	o := &TryOptions{}
 	var element string
@@ -76,10 +76,10 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// TryRows is how many rows a try shows by default.
+// TryRows is how many rows starter try prints by default.
 const TryRows = 5
 
-// Try tries a step of a playbook.
+// Try runs one step of a playbook.
 func Try(a *cli.App, name string, o *TryOptions) error {
 	if o.Pages < 1 || o.Limit < 0 || o.MaxWait <= 0 {
 		return cli.UsageError("--pages must be at least 1, --limit at least 0, and --max-wait longer than 0s")

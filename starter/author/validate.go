@@ -42,7 +42,7 @@ type ValidateOptions struct {
 // people reports whether people read what is printed.
 func (o *ValidateOptions) people() bool { return o.Output == "table" }
 
-// NewValidateCommand is the command validate.
+// NewValidateCommand returns the command validate.
 func NewValidateCommand(a *cli.App) *cobra.Command {
 	o := &ValidateOptions{}
 	command := &cobra.Command{

@@ -23,7 +23,7 @@ func oneOfItsCommands(command *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q%s", command.CommandPath(), args[0], DidYouMean("", args[0], names))
 }
 
-// NewGroup is a command that has others, and does nothing itself.
+// NewGroup returns a command that only has subcommands.
 func NewGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: name, Aliases: []string{alias}, Args: oneOfItsCommands, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },

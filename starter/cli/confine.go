@@ -141,7 +141,7 @@ func (c *Confinement) Read(path string) ([]byte, error) {
 // all of which is in memory.
 const mostRead = 64 << 20
 
-// ReadBounded reads all, and refuses more than mostRead.
+// ReadBounded reads everything, up to mostRead bytes; more is an error.
 func ReadBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostRead+1))
 	if err == nil && len(data) > mostRead {

@@ -24,7 +24,7 @@ func Overwrite(name string, data []byte) error {
 	return nil
 }
 
-// ReplaceFile writes a file as a whole, or leaves what was there.
+// ReplaceFile writes a file completely, or leaves the old one.
 func ReplaceFile(path string, data []byte, mode os.FileMode) error {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

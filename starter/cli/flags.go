@@ -36,7 +36,7 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, UsageError("--since %q: expected a duration or a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
 }
 
-// StepOf reads the step behind a run, and gives the arguments without it.
+// StepOf reads the step after a run, and returns the arguments without it.
 func StepOf(args []string, step *string) ([]string, error) {
 	if len(args) < 2 {
 		return args, nil
@@ -60,7 +60,7 @@ func (s Streams) NoteRenamed(command *cobra.Command) {
 	})
 }
 
-// RenamedFlag has a flag also work by an earlier name, with a note.
+// RenamedFlag lets a flag also work under an earlier name, with a note.
 func RenamedFlag(command *cobra.Command, earlier, name string) {
 	renamed := *command.Flags().Lookup(name)
 	renamed.Name, renamed.Hidden, renamed.Shorthand = earlier, true, ""

@@ -12,7 +12,7 @@ import (
 	"reprise/internal/base/exitcode"
 )
 
-// ErrInterrupted is the end of a read that a signal has ended.
+// ErrInterrupted is returned by a read that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
 // input is a standard input, of which a read ends with the first signal: a read of a terminal does not

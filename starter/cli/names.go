@@ -37,7 +37,7 @@ func CheckID(what, id string) error {
 	return nil
 }
 
-// CheckQueue refuses what is no task queue of ours.
+// CheckQueue rejects names that cannot be a task queue of Reprise.
 func CheckQueue(name string) error {
 	const ofServer = "/_sys/"
 	if strings.HasPrefix(name, ofServer) {
@@ -46,7 +46,7 @@ func CheckQueue(name string) error {
 	return checkName("--task-queue", name)
 }
 
-// CheckRun refuses what cannot be a run; runID may be "".
+// CheckRun rejects IDs that cannot be a run; runID may be "".
 func CheckRun(workflowID, runID string) error {
 	if err := CheckID("the workflow ID", workflowID); err != nil {
 		return err
@@ -57,7 +57,7 @@ func CheckRun(workflowID, runID string) error {
 	return nil
 }
 
-// KnownZone refuses what is no time zone on this machine.
+// KnownZone rejects a time zone that this machine does not know.
 func KnownZone(name string) error {
 	_, err := time.LoadLocation(name)
 	return err

@@ -20,13 +20,13 @@ func (e *StatusError) Error() string { return e.err.Error() }
 
 func (e *StatusError) Unwrap() error { return e.err }
 
-// ErrSaid ends a command whose output says it all.
+// ErrSaid ends a command whose output already says everything.
 var ErrSaid = errors.New("")
 
-// WithStatus is an error with the exit status that the command ends with.
+// WithStatus returns an error with the exit status of the command.
 func WithStatus(status int, err error) error { return &StatusError{Status: status, err: err} }
 
-// StatusOf is the exit status of a command that ended with an error.
+// StatusOf returns the exit status of a command that ended with an error.
 func StatusOf(err error) int {
 	var stated *StatusError
 	switch {
@@ -42,7 +42,7 @@ func StatusOf(err error) int {
 	return exitcode.Failed
 }
 
-// UsageError is an error of what the user has given.
+// UsageError is a mistake in what the user entered.
 func UsageError(format string, args ...any) error {
 	return WithStatus(exitcode.Usage, fmt.Errorf(format, args...))
 }

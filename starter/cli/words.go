@@ -22,12 +22,12 @@ func DidYouMean(prefix, name string, known []string) string {
 	return ""
 }
 
-// AsTexts are words as strings.
+// AsTexts converts words to strings.
 func AsTexts[W ~string](words []W) []string {
 	return lists.Map(words, func(word W) string { return string(word) })
 }
 
-// KnownStep refuses a step that is not there.
+// KnownStep rejects a step that the playbook does not have.
 func KnownStep(name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
@@ -38,10 +38,10 @@ func KnownStep(name string, known []string) error {
 	return UsageError("the run has no step %q; it has %s", name, terminal.Shorten(strings.Join(known, ", "), 400))
 }
 
-// OrList is words as a sentence lists those of which one is chosen.
+// OrList joins words as a sentence lists alternatives.
 func OrList[W ~string](words []W) string { return SentenceList(words, "or") }
 
-// SentenceList is words as a sentence lists them.
+// SentenceList joins words as a sentence lists them.
 func SentenceList[W ~string](words []W, last string) string {
 	var b strings.Builder
 	for i, word := range words {
@@ -56,7 +56,7 @@ func SentenceList[W ~string](words []W, last string) string {
 	return b.String()
 }
 
-// Choice refuses a word that is none of those known.
+// Choice rejects a word that is not one of the known ones.
 func Choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
@@ -72,7 +72,7 @@ func Expected(word string, known []string) string {
 	return ", expected one of " + strings.Join(known, ", ")
 }
 
-// Second is the argument behind the FILE, "" where there is none.
+// Second returns the argument after FILE, or "" if there is none.
 func Second(args []string) string {
 	if len(args) < 2 {
 		return ""
@@ -80,7 +80,7 @@ func Second(args []string) string {
 	return args[1]
 }
 
-// IsAre is the verb behind n things.
+// IsAre returns the verb for n things.
 func IsAre(n int) string {
 	if n == 1 {
 		return " is"
@@ -88,7 +88,7 @@ func IsAre(n int) string {
 	return " are"
 }
 
-// OrEmpty is a list that JSON has as [], and never as null.
+// OrEmpty returns a list that JSON writes as [] and never as null.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -96,10 +96,10 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// SortedKeys are the keys of a map in order.
+// SortedKeys returns the keys of a map, sorted.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Whoami is the identity of the user, as in Temporal's identities.
+// Whoami returns the identity of the user, in the form that Temporal uses.
 func Whoami() string {
 	name, host := os.Getenv("USER"), "unknown"
 	if current, err := user.Current(); err == nil {
@@ -122,7 +122,7 @@ func OutcomeLine(to io.Writer, workflowID, said string) string {
 	return b.String()
 }
 
-// Yes is the cell of a table for what is or is not.
+// Yes formats a boolean for a cell of a table.
 func Yes(is bool) string {
 	if is {
 		return "yes"

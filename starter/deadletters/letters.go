@@ -26,7 +26,7 @@ import (
 	"reprise/starter/session"
 )
 
-// NewDeadLettersCommand is the command dead-letters.
+// NewDeadLettersCommand returns the command dead-letters.
 func NewDeadLettersCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("dead-letters", "dlq", newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
 }

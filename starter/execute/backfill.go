@@ -34,7 +34,7 @@ type PartitionsOptions struct {
 // each of them.
 const mostBackfillConcurrency = 500
 
-// NewBackfillCommand is the command backfill.
+// NewBackfillCommand returns the command backfill.
 func NewBackfillCommand(a *cli.App) *cobra.Command {
 	options := &PartitionsOptions{}
 	command := &cobra.Command{

@@ -37,7 +37,7 @@ type RunOptions struct {
 	fullRefresh []string
 }
 
-// NewRunCommand is the command run.
+// NewRunCommand returns the command run.
 func NewRunCommand(a *cli.App) *cobra.Command {
 	options := &RunOptions{}
 	command := &cobra.Command{
@@ -125,7 +125,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	return look.Follow(a, s, run, options.Output)
 }
 
-// Plan reads and checks everything that can be known before a server is there.
+// Plan reads and checks everything that can be checked without a server.
 func Plan(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	if err := options.Fairness.Check(); err != nil {
 		return start.Plan{}, err

@@ -34,7 +34,7 @@ type docsOptions struct {
 // docsPort is where the documents are unless --listen says otherwise.
 const docsPort = "8251"
 
-// NewDocsCommand is the command docs.
+// NewDocsCommand returns the command docs.
 func NewDocsCommand(a *cli.App) *cobra.Command {
 	options := &docsOptions{}
 	command := &cobra.Command{

@@ -148,7 +148,7 @@ func helpFlags(command *cobra.Command) (own *pflag.FlagSet, general bool) {
 	return own, general
 }
 
-// NewOptionsCommand is the command options.
+// NewOptionsCommand returns the command options.
 func NewOptionsCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "options", Args: cobra.NoArgs,

@@ -93,9 +93,8 @@ func AssumedLimits() (playbook.Limits, error) {
 	return limits, nil
 }
 
-// Check reads a playbook and finds everything that is wrong with it. "-" is standard
-// input. limits are the operator's, where they are known here; the worker checks its
-// own when it validates.
+// Check reads a playbook and finds everything that is wrong with it. "-" is standard input. limits are those of the operator,
+// if they are known here; the worker checks its own when it validates.
 func Check(a *cli.App, name string, workload map[string]any, limits playbook.Limits) (CheckedPlaybook, error) {
 	data, err := ReadPlaybook(a, name)
 	if err != nil {
@@ -107,7 +106,7 @@ func Check(a *cli.App, name string, workload map[string]any, limits playbook.Lim
 	return CheckFile(a, source.NewFile(name, data), workload, limits), nil
 }
 
-// CheckFile is check of what was read.
+// CheckFile is Check for a file that was already read.
 func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) CheckedPlaybook {
 	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
 	book, found := check.Validate(file, activities.Default(), check.Options{
@@ -211,7 +210,7 @@ func firstPlaybook(folder string) string {
 	return ", such as " + files[0]
 }
 
-// ExampleNames are the names of the example playbooks.
+// ExampleNames returns the names of the example playbooks.
 func ExampleNames() []string {
 	names, err := fs.Glob(playbooks.FS, "*.yaml")
 	if err != nil {

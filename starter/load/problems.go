@@ -70,7 +70,7 @@ func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	streams.Advisef("%s", text)
 }
 
-// Problems are the problems of a file that are printed.
+// Problems returns the problems of a file that are printed.
 func Problems(found source.Diagnostics) []Problem {
 	found, _ = found.First(playbook.MaxShown)
 	return lists.Map(found, func(d source.Diagnostic) Problem {

@@ -7,10 +7,10 @@ import (
 	"reprise/starter/cli"
 )
 
-// EveryStep is --full-refresh without a value.
+// EveryStep is the value of --full-refresh without steps.
 const EveryStep = "*"
 
-// Refreshed are the steps that --full-refresh means.
+// Refreshed returns the steps that --full-refresh selects.
 func Refreshed(streams cli.Streams, book *playbook.Playbook, named []string) ([]string, error) {
 	if len(named) == 0 {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// AsMap is a value as a map; nil where it is none.
+// AsMap returns a value as a map, or nil if it is not one.
 func AsMap(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
@@ -64,7 +64,7 @@ func (f *WorkloadFlags) Read() (map[string]any, error) {
 	return workload, nil
 }
 
-// Merged is base with what overlay has; maps are merged, and all else is replaced.
+// Merged returns base overlaid with overlay. Maps are merged; other values are replaced.
 func Merged(base, overlay map[string]any) map[string]any {
 	return expression.Merge(base, overlay).(map[string]any) // Merge of maps gives a map
 }
@@ -105,12 +105,12 @@ func ReadWorkload(path string, data []byte) (any, error) {
 	return value, nil
 }
 
-// ReadJSON reads a JSON text in which no key occurs twice.
+// ReadJSON parses JSON, and rejects objects in which a key occurs twice.
 func ReadJSON(data []byte) (any, error) {
 	return expression.DecodeExact(bytes.TrimPrefix(data, []byte("\uFEFF")))
 }
 
-// ParseSet reads key=value; dots in the key lead into maps.
+// ParseSet parses key=value. Dots in the key select keys of nested maps.
 func ParseSet(text string) (map[string]any, error) {
 	key, raw, found := strings.Cut(text, "=")
 	if !found || key == "" {

@@ -30,7 +30,7 @@ type EventsOptions struct {
 	Output string
 }
 
-// NewEventsCommand is the command events.
+// NewEventsCommand returns the command events.
 func NewEventsCommand(a *cli.App) *cobra.Command {
 	options := &EventsOptions{}
 	var index int
@@ -54,7 +54,7 @@ func NewEventsCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ShowEvents shows the events of the run that arguments name.
+// ShowEvents prints the events of the run that the arguments name.
 func ShowEvents(a *cli.App, args []string, options *EventsOptions) error {
 	args, err := cli.StepOf(args, &options.Step)
 	if err != nil {

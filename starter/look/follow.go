@@ -36,7 +36,7 @@ type outcome struct {
 	err    error
 }
 
-// Follow shows a run's progress, waits for its end and reports it.
+// Follow shows the progress of a run, waits for its end, and reports it.
 func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, output string) error {
 	return followWith(a, s, run, output, newContact(contactPatience))
 }
@@ -159,7 +159,7 @@ func watch(ctx context.Context, streams cli.Streams, observer *observer, link *c
 	}
 }
 
-// NewFollowCommand is the command follow.
+// NewFollowCommand returns the command follow.
 func NewFollowCommand(a *cli.App) *cobra.Command {
 	flags, output := &session.RunFlags{}, ""
 	command := &cobra.Command{

@@ -29,7 +29,7 @@ type reportOptions struct {
 	file string
 }
 
-// NewReportCommand is the command report.
+// NewReportCommand returns the command report.
 func NewReportCommand(a *cli.App) *cobra.Command {
 	options := &reportOptions{}
 	command := &cobra.Command{

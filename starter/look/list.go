@@ -34,7 +34,7 @@ type RunsOptions struct {
 // newest are on top.
 const MostRuns = 20
 
-// NewListCommand is the command list.
+// NewListCommand returns the command list.
 func NewListCommand(a *cli.App) *cobra.Command {
 	options := &RunsOptions{}
 	command := &cobra.Command{

@@ -25,7 +25,7 @@ import (
 	"reprise/starter/session"
 )
 
-// LogsOptions is the command line of logs.
+// LogsOptions are the flags of starter logs.
 type LogsOptions struct {
 	server session.ServerFlags
 	follow bool
@@ -37,7 +37,7 @@ type LogsOptions struct {
 	hasIndex bool
 }
 
-// NewLogsCommand is the command logs.
+// NewLogsCommand returns the command logs.
 func NewLogsCommand(a *cli.App) *cobra.Command {
 	options := &LogsOptions{}
 	command := &cobra.Command{
@@ -150,7 +150,7 @@ func logRun(ctx context.Context, streams cli.Streams, s *session.Session, id, st
 	return found, nil, err
 }
 
-// OpenLog opens the log to read.
+// OpenLog opens the log for reading.
 func OpenLog(streams cli.Streams, name string) (*LogTail, error) {
 	if name == "-" {
 		return newLogTail("standard input", io.NopCloser(streams.In), nil), nil
@@ -179,7 +179,7 @@ type LogView struct {
 	foreign int // lines that are not JSON
 }
 
-// WriteLine shows a line if the options select it.
+// WriteLine prints a line if the options select it.
 func (v *LogView) WriteLine(line []byte) error {
 	if len(strings.TrimSpace(string(line))) == 0 {
 		return nil
@@ -320,7 +320,7 @@ const (
 	movedGrace = 2 * time.Second
 )
 
-// LogTail reads a log line by line, and continues where it grows.
+// LogTail reads a log line by line, and continues as it grows.
 type LogTail struct {
 	name   string
 	long   int // lines that were too long

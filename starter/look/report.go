@@ -202,7 +202,7 @@ func hintDeadLetters(streams cli.Streams, s *session.Session, run client.Workflo
 	return true
 }
 
-// Refuse prints why a run did not start where its output is JSON.
+// Refuse prints why a run did not start, if the output is JSON.
 func Refuse(streams cli.Streams, err error, output string) error {
 	if err != nil && output == "json" && !errors.Is(err, cli.ErrSaid) {
 		return errors.Join(terminal.PrintJSON(streams.Out, refusal(err)), err)

@@ -23,7 +23,7 @@ type statsOptions struct {
 	output   string
 }
 
-// NewStatsCommand is the command stats.
+// NewStatsCommand returns the command stats.
 func NewStatsCommand(a *cli.App) *cobra.Command {
 	options := &statsOptions{}
 	command := &cobra.Command{

@@ -25,7 +25,7 @@ type StatusOptions struct {
 	Output string
 }
 
-// NewStatusCommand is the command status.
+// NewStatusCommand returns the command status.
 func NewStatusCommand(a *cli.App) *cobra.Command {
 	options := &StatusOptions{}
 	command := &cobra.Command{
@@ -45,7 +45,7 @@ func NewStatusCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// ShowStatus shows the status of the run that arguments name.
+// ShowStatus prints the status of the run that the arguments name.
 func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
 	args, err := cli.StepOf(args, &options.Step)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"reprise/starter/session"
 )
 
-// Options is the command line of mcp.
+// Options are the flags of starter mcp.
 type Options struct {
 	server      session.ServerFlags
 	connections string
@@ -30,7 +30,7 @@ type Options struct {
 	AllowWrites bool
 }
 
-// NewMCPCommand is the command mcp.
+// NewMCPCommand returns the command mcp.
 func NewMCPCommand(a *cli.App) *cobra.Command {
 	o := &Options{}
 	command := &cobra.Command{
@@ -69,7 +69,7 @@ const mcpInstructions = `Reprise runs durable YAML playbooks on Temporal. Write 
 real answers, write NAME_test.yaml beside NAME.yaml and call test. explain has every key, tool, function and diagnostic; without a word it
 lists them. list, status and events read runs. Paths are relative to the folder of the server. The resource reprise://llms-full.txt is the whole reference.`
 
-// NewServer makes a server whose tools work in the working directory.
+// NewServer returns a server whose tools work in the working directory.
 func NewServer(o Options) (*mcp.Server, error) {
 	files, err := cli.ConfineTo(".")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// NewDemoAPICommand is the command demo-api.
+// NewDemoAPICommand returns the command demo-api.
 func NewDemoAPICommand(a *cli.App) *cobra.Command {
 	var port int
 	var ip string

@@ -29,7 +29,7 @@ type devOptions struct {
 	noWorker  bool
 }
 
-// NewDevCommand is the command dev.
+// NewDevCommand returns the command dev.
 func NewDevCommand(a *cli.App) *cobra.Command {
 	options := &devOptions{}
 	command := &cobra.Command{

@@ -45,7 +45,7 @@ type serveOptions struct {
 	anyway      bool // serve although playbooks have problems
 }
 
-// NewServeCommand is the command serve.
+// NewServeCommand returns the command serve.
 func NewServeCommand(a *cli.App) *cobra.Command {
 	options := &serveOptions{}
 	command := &cobra.Command{

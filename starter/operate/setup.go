@@ -18,7 +18,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// NewSetupCommand is the command setup.
+// NewSetupCommand returns the command setup.
 func NewSetupCommand(a *cli.App) *cobra.Command {
 	var server session.ServerFlags
 	var check bool

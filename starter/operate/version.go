@@ -7,7 +7,7 @@ import (
 	"reprise/starter/cli"
 )
 
-// NewVersionCommand is the command version.
+// NewVersionCommand returns the command version.
 func NewVersionCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{

@@ -62,7 +62,7 @@ type uiOptions struct {
 // uiPort is where the page is unless --listen says otherwise.
 const uiPort = "8250"
 
-// NewUICommand is the command ui.
+// NewUICommand returns the command ui.
 func NewUICommand(a *cli.App) *cobra.Command {
 	options := &uiOptions{}
 	command := &cobra.Command{

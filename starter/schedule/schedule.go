@@ -22,7 +22,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// NewScheduleCommand is the command schedule.
+// NewScheduleCommand returns the command schedule.
 func NewScheduleCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("schedule", "schedules",
 		newScheduleCreateCommand(a), newScheduleUpdateCommand(a), newScheduleListCommand(a), newScheduleShowCommand(a),

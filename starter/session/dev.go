@@ -42,7 +42,7 @@ type DevState struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
-// StatePath is the file with the state of a starter dev in this directory.
+// StatePath is the path of the file in which starter dev keeps its state in this directory.
 func StatePath() string { return filepath.Join(stateDir, "dev.json") }
 
 // Write puts the state where FindDev reads it. A reader sees all of it or none.
@@ -60,7 +60,7 @@ func (s DevState) Write() error {
 	return nil
 }
 
-// Remove takes the state away if it is still ours.
+// Remove deletes the state if it still belongs to this process.
 func (s DevState) Remove() {
 	if current, err := ReadState(); err == nil && current.PID == s.PID {
 		_ = os.Remove(StatePath())
@@ -99,14 +99,14 @@ func DevInParent(ctx context.Context) (folder string, found bool) {
 	return "", false
 }
 
-// DevServer is the server of a `starter dev` that answers.
+// DevServer is the server of a running starter dev.
 type DevServer struct {
 	connection
 
 	State DevState
 }
 
-// Close ends the connection, and leaves the server running.
+// Close closes the connection, and leaves the server running.
 func (d *DevServer) Close() {
 	d.client.Close()
 	_ = d.store.Close()

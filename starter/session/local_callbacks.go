@@ -72,7 +72,7 @@ func ListenNear(port string) (net.Listener, error) {
 	return ListenLocally("0")
 }
 
-// ListenLocally listens at a port of this machine alone.
+// ListenLocally listens on a port of this machine only.
 func ListenLocally(port string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+port)
 }

@@ -14,12 +14,12 @@ import (
 	"reprise/starter/cli"
 )
 
-// DeadLetters reads dead letters.
+// DeadLetters returns a reader of dead letters.
 func (s *Session) DeadLetters() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.Client, Store: s.Store}}
 }
 
-// RunFlags say which run a command reads.
+// RunFlags are the flags that select the run a command reads.
 type RunFlags struct {
 	Server ServerFlags
 	RunID  string
@@ -31,7 +31,7 @@ func (f *RunFlags) Add(command *cobra.Command) {
 	f.Server.Add(command)
 }
 
-// Runs reads runs.
+// Runs returns a reader of runs.
 func (s *Session) Runs() *runs.Reader {
 	return &runs.Reader{Client: s.Client, Store: s.Store, Namespace: s.Namespace}
 }
@@ -92,7 +92,7 @@ func FindError(streams cli.Streams, s *Session, err error) error {
 	return err
 }
 
-// Sender sends commands to runs of the session's server.
+// Sender returns a sender of commands to runs on the session's server.
 func (s *Session) Sender() *steer.Dispatcher {
 	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs()}
 }

@@ -111,7 +111,7 @@ func (s *Session) Lost() <-chan struct{} {
 	return s.Server.Exited()
 }
 
-// LostError says that a server of our own has ended, with its output.
+// LostError means that a local server ended by itself; it contains the server's output.
 func (s *Session) LostError() error {
 	return cli.WithStatus(exitcode.NoServer, fmt.Errorf("the local Temporal server has stopped; its output:\n%s",
 		strings.TrimSpace(s.Server.Output())))
@@ -129,7 +129,7 @@ func (s *Session) PageOf(workflowID, runID string) string {
 	return ui.LinkTo(link, workflowID)
 }
 
-// Link leads to a run in the web UI; "" where that is unknown.
+// Link returns the address of a run in the web UI, or "" if that is not known.
 func (s *Session) Link(workflowID, runID string) string {
 	if s.UI == "" {
 		return ""
@@ -410,7 +410,7 @@ func (w *localWorker) stop() {
 	w.closeLog()
 }
 
-// WorkerLogPath is the log of a worker inside this process.
+// WorkerLogPath is the path of the log of a worker in this process.
 func WorkerLogPath() string { return filepath.Join(stateDir, "worker.log") }
 
 // openWorkerLog gives the log of a worker inside this process, whose standard

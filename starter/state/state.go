@@ -25,7 +25,7 @@ import (
 	"reprise/starter/session"
 )
 
-// NewStateCommand is the command state.
+// NewStateCommand returns the command state.
 func NewStateCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("state", "states", newStateListCommand(a), oneStateCommand(a, "show", showState), newStateSetCommand(a), newStateResetCommand(a),
 		oneStateCommand(a, "history", showChanges))

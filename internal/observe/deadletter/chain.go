@@ -28,8 +28,8 @@ const (
 	Resolved     = "resolved"     // it ran again and succeeded
 )
 
-// Letter is a dead letter and what became of it, or an iteration that was
-// cancelled: no dead letter, but it can be taken up like one.
+// Letter is a dead letter and what became of it, or a cancelled iteration: that is not a dead letter, but can be run
+// again like one.
 type Letter struct {
 	ID string `json:"id"` // of the iteration: run/step#visit/index
 	sink.DeadLetter
@@ -40,7 +40,7 @@ type Letter struct {
 	FailedIn string `json:"failed_in"`
 }
 
-// WasCancelled reports whether the iteration never failed: it is no dead letter.
+// WasCancelled reports whether the iteration never failed, so it is not a dead letter.
 func (l Letter) WasCancelled() bool { return l.Error.Kind == interpreter.KindCancelled }
 
 // Reader reads dead letters. It is safe for concurrent use.
@@ -59,7 +59,7 @@ type Chain struct {
 	Lost int
 }
 
-// RoundID is the workflow ID of a run's nth reprocess.
+// RoundID returns the workflow ID of the nth reprocess of a run.
 func RoundID(workflowID, runID string, n int) string { return protocol.RoundID(workflowID, runID, n) }
 
 // Chain reads a run and its reprocesses. The run may be given as one of these.
@@ -87,7 +87,7 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 	return chain, r.gather(ctx, chain)
 }
 
-// Running is the last reprocess while it runs, nil otherwise.
+// Running returns the last reprocess if it is open, else nil.
 func (c *Chain) Running() *runs.Run {
 	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed() {
 		return c.Rounds[n-1]
@@ -215,8 +215,8 @@ func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
 	}
 }
 
-// Newest orders letters by the time of the last attempt, the newest first, and
-// those of one moment by their place.
+// Newest orders letters by the time of their last attempt, the newest first, and letters of the same time by their
+// place.
 func Newest(x, y Letter) int {
 	return cmp.Or(y.LastAttemptAt.Compare(x.LastAttemptAt), cmp.Compare(x.ExecutionID, y.ExecutionID),
 		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
@@ -240,7 +240,7 @@ func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (stri
 	return "", nil
 }
 
-// Filter chooses dead letters; zero values choose all.
+// Filter selects dead letters; zero values select all.
 type Filter struct {
 	Step  string
 	Class interpreter.Class
@@ -251,7 +251,7 @@ type Filter struct {
 	Cancelled bool
 }
 
-// Matches reports whether the filter takes a letter.
+// Matches reports whether the filter selects a letter.
 func (f Filter) Matches(letter Letter) bool {
 	return (f.All || letter.State != Resolved) &&
 		(f.Step == "" || letter.Step == f.Step) &&
@@ -259,7 +259,7 @@ func (f Filter) Matches(letter Letter) bool {
 		!letter.LastAttemptAt.Before(f.Since)
 }
 
-// Select gives the letters that a filter takes, newest first.
+// Select returns the letters that a filter matches, the newest first.
 func (c *Chain) Select(filter Filter) []Letter {
 	all := slices.Clone(c.Letters)
 	if filter.Cancelled {
@@ -269,8 +269,8 @@ func (c *Chain) Select(filter Filter) []Letter {
 	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
 }
 
-// CountCancelled counts the cancelled iterations that a filter would select if it
-// included them, and that do not run in a reprocess.
+// CountCancelled counts the cancelled iterations that a filter would select if it included them, without those that a
+// reprocess runs now.
 func (c *Chain) CountCancelled(filter Filter) int {
 	n := 0
 	for _, letter := range c.Cancelled {

@@ -20,8 +20,8 @@ import (
 // reading is how many runs are read at once.
 const reading = 8
 
-// ErrNoAttributes says that the namespace does not know which runs have dead
-// letters: only runs that are named can be read.
+// ErrNoAttributes means that the namespace does not index which runs have dead letters, so only runs given by ID can be
+// read.
 var ErrNoAttributes = errors.New("the namespace does not have the search attribute " + protocol.DeadLettersAttribute)
 
 // Search finds the chains of all runs with dead letters that the namespace
@@ -103,7 +103,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Letters are the letters of many chains that a filter takes, newest first.
+// Letters returns the letters of many chains that a filter matches, the newest first.
 func Letters(chains []*Chain, filter Filter) []Letter {
 	var all []Letter
 	for _, chain := range chains {

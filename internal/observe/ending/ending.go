@@ -15,17 +15,15 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ErrNoResult says that a run ended without a result: it was
-// terminated, or timed out.
+// ErrNoResult means that a run ended without a result: it was terminated or timed out.
 var ErrNoResult = errors.New("the run ended without a result")
 
-// ErrRefused says that the playbook was refused by the validation; nothing of it ran.
+// ErrRefused means that validation refused the playbook, so nothing of it ran.
 var ErrRefused = errors.New("the worker refused the playbook")
 
-// Of waits for a run and gives its result, whatever its status: that of a
-// failed or cancelled run travels in the details of its failure. An error that
-// wraps ErrRefused or ErrNoResult says that the run has ended without one; any
-// other, that how it ended could not be learnt.
+// Of waits for a run and returns its result, whatever its status: the result of a failed or cancelled run is in the
+// details of its failure. An error that wraps ErrRefused or ErrNoResult means that the run ended without a result; any
+// other error, that its result could not be read.
 func Of(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
 	var result protocol.Result
 	err := run.Get(ctx, &result)

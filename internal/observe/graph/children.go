@@ -12,7 +12,7 @@ import (
 // are queried. A playbook that runs itself would be drawn without end.
 const mostInner = 20
 
-// Children draws the playbooks that a playbook runs into its steps.
+// Children holds what is needed to draw the playbooks that a playbook runs inside its steps.
 type Children struct {
 	// Files are the files that the playbook names by path, by the names of their files.
 	Files map[string]string

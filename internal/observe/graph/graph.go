@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Diagram is a playbook as a picture, or a run of it.
+// Diagram is a picture of a playbook, or of a run of it.
 type Diagram struct {
 	title string
 	steps []*node
@@ -51,8 +51,7 @@ const (
 	shownTarget    = 48
 )
 
-// New draws a playbook, and a run of it unless status is nil. Below gives what
-// is known of the playbooks that it runs.
+// New draws a playbook, with the status of a run unless that is nil. below describes the playbooks that it runs.
 func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram {
 	g := &Diagram{title: book.Name}
 	known, names := map[string]*node{}, namesOf(book, below)

@@ -43,7 +43,7 @@ rect{fill:#fff;stroke:#444}.loop{stroke-width:3}.sink{stroke-dasharray:3 2}path{
 rect{stroke:#999}path{stroke:#aaa}marker path{fill:#aaa}.back{stroke:none}}
 `
 
-// SVG is the graph as a picture that needs nothing from elsewhere.
+// SVG returns the graph as a picture that loads nothing else.
 func (g *Diagram) SVG() string {
 	p := g.picture()
 	width, height := p.place()

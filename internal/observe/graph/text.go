@@ -19,7 +19,7 @@ func fill(state interpreter.Status) string {
 	return state.Colour().Fill
 }
 
-// Text is the graph for a terminal: every step with where it leads.
+// Text returns the graph for a terminal: every step, and where it leads.
 func (g *Diagram) Text() string {
 	return terminal.OneLine(g.title) + "\n" + g.stepsText()
 }
@@ -77,8 +77,8 @@ func (g *Diagram) ids(prefix string) map[string]string {
 	return ids
 }
 
-// Mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
-// would mean something else and entities stand for themselves.
+// Mermaid returns the graph for Mermaid. Labels are quoted, and the few characters that would still mean something are
+// entities.
 func (g *Diagram) Mermaid() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
@@ -147,7 +147,7 @@ func yamlText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(terminal.OneLine(text)) + `"`
 }
 
-// DOT is the graph for Graphviz.
+// DOT returns the graph for Graphviz.
 func (g *Diagram) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Attempt names an attempt.
+// Attempt returns the name of an attempt.
 func Attempt(to interpreter.AnswerTo) string {
 	text := to.Step
 	if to.Visit > 1 {
@@ -26,7 +26,7 @@ func Attempt(to interpreter.AnswerTo) string {
 	return text
 }
 
-// Awaited is since when and until when an attempt awaits its answer.
+// Awaited says since when an attempt has waited for its answer, and until when it will.
 func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
 	if awaits.Until.IsZero() {
@@ -38,7 +38,7 @@ func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 // barWidth is how many columns a bar of progress has.
 const barWidth = 20
 
-// Progress is how far an attempt has come, with a bar where that is known.
+// Progress says how far an attempt has come, with a bar if its total is known.
 func Progress(awaits *interpreter.AwaitedDetails) string {
 	text := terminal.Shorten(awaits.Progress(), 300)
 	if awaits.Total <= 0 || text == "" {
@@ -48,7 +48,7 @@ func Progress(awaits *interpreter.AwaitedDetails) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] " + text
 }
 
-// AwaitedText is what an attempt asks people: the question, the options and the form.
+// AwaitedText returns what an attempt asks: the question, the options and the form.
 func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	var said []string
 	if progress := Progress(awaits); progress != "" {
@@ -83,7 +83,7 @@ func fieldText(item playbook.ApprovalItem) string {
 	return terminal.Shorten(fmt.Sprintf("%s (%s)", item.Name, kind), 300)
 }
 
-// AnswerCommand is the command that answers an attempt.
+// AnswerCommand returns the command that answers an attempt.
 func AnswerCommand(id, step string, index *int, awaits *interpreter.AwaitedDetails) string {
 	verb, option := awaits.Command()
 	command := fmt.Sprintf("%s %s %s %s", terminal.Program(), verb, terminal.ShellWord(id), terminal.ShellWord(step))

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Event is an event in words, without its time and its name.
+// Event describes an event in words, without its time and name.
 func Event(event runs.Event) string {
 	said := strings.Join(eventFacts(event), ", ")
 	if failure := event.Error; failure != nil && event.Event == runs.StepRetry { // it was in full where it happened

@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Paused says what is held of a run, since when, by whom and why; "" for nothing. now
-// says whether a time needs its day.
+// Paused says what is paused in a run, since when, by whom and why; "" for nothing. now decides whether a time needs
+// its date.
 func Paused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
 		return "paused" + Since(control.Held[""], now)
@@ -27,7 +27,7 @@ func Paused(control interpreter.Control, now time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// Since is when a command was given, by whom and why.
+// Since says when a command was given, by whom and why.
 func Since(said interpreter.Said, now time.Time) string {
 	if said.At.IsZero() {
 		return Attribution(said)
@@ -35,7 +35,7 @@ func Since(said interpreter.Said, now time.Time) string {
 	return " since " + terminal.Clock(said.At, now) + Attribution(said)
 }
 
-// Attribution is who gave a command, and why.
+// Attribution returns who gave a command, and why.
 func Attribution(said interpreter.Said) string {
 	text := ""
 	if said.By != "" {
@@ -47,8 +47,8 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// Held is what a parent run has paused of what another one depends on: all, or the step
-// that has started it.
+// Held returns what a parent run has paused that a child run depends on: everything, or the step that started the
+// child.
 func Held(parent runs.ChildWait) interpreter.Control {
 	control := *parent.Control
 	if !control.Paused {
@@ -57,7 +57,7 @@ func Held(parent runs.ChildWait) interpreter.Control {
 	return control
 }
 
-// ResumeCommand is the command that resumes what is held.
+// ResumeCommand returns the command that resumes what is paused.
 func ResumeCommand(id string, control interpreter.Control) string {
 	command := terminal.Program() + " resume " + terminal.ShellWord(id)
 	if !control.Paused && len(control.Steps) == 1 {
@@ -106,8 +106,8 @@ func afterEnd(status *runs.Status) []string {
 	return help
 }
 
-// StartWorker is the command that starts a worker of a task queue. flags are those that name the
-// server, " --address HOST:PORT" and the like, or "".
+// StartWorker returns the command that starts a worker for a task queue. flags name the server, such as " --address
+// HOST:PORT", or are "".
 func StartWorker(taskQueue, flags string) string {
 	return "to start one: worker" + flags + " --task-queue " + terminal.ShellWord(taskQueue)
 }
@@ -125,7 +125,7 @@ func queueOf(status *runs.Status) *runs.QueuePosition {
 	return nil
 }
 
-// Help are the commands that would help a run to continue, one a line.
+// Help returns the commands that would help a run to continue, one per line.
 func Help(status *runs.Status) []string {
 	switch queue := queueOf(status); {
 	case status.Ended():
@@ -171,7 +171,7 @@ func Help(status *runs.Status) []string {
 // shownAnswers bounds the commands that a status names for what awaits an answer.
 const shownAnswers = 5
 
-// Answers are the commands that answer what a run awaits, or show it.
+// Answers returns the commands that answer what a run waits for, or that show it.
 func Answers(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {

@@ -11,7 +11,7 @@ import (
 // masked stands for a value that is not shown.
 const masked = "••••"
 
-// Masked is a value without those that seem to be secrets, by the names of their keys.
+// Masked returns a copy of a value without the values of keys whose names suggest a secret.
 func Masked(value any) any {
 	switch of := value.(type) {
 	case map[string]any:
@@ -30,8 +30,7 @@ func Masked(value any) any {
 	return value
 }
 
-// MaskedJSON is Masked as indented JSON of at most so many bytes; cut says that more
-// was left out.
+// MaskedJSON returns Masked as indented JSON of at most so many bytes. cut reports whether something was left out.
 func MaskedJSON(value any, most int) (text string, cut bool) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

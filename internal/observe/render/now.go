@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Now is what happens in an open run, in a line: who has paused it, or what its steps
-// do. It is "" where nothing is known.
+// Now says on one line what happens in an open run: who has paused it, or what its steps do. It returns "" if nothing
+// is known.
 func Now(status *runs.Status) string {
 	if said, paused := status.Control.Held[""]; status.Control.Paused && paused {
 		return "paused" + Attribution(said) + ago(said.At, status.At)
@@ -49,7 +49,7 @@ func stepNow(step runs.Step, status *runs.Status) string {
 	return text
 }
 
-// StepNow is what happens in an open step, in a line.
+// StepNow says on one line what happens in an open step.
 func StepNow(step runs.Step, status *runs.Status) string {
 	now := status.At
 	if said, paused := status.Control.Held[step.Step]; paused {

@@ -16,7 +16,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StepName is the step of a record, with its visit from the second on.
+// StepName returns the name of the step of a record, with the number of the visit from the second one on.
 func StepName(record protocol.StepRecord) string {
 	if record.Visit > 1 {
 		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
@@ -24,8 +24,7 @@ func StepName(record protocol.StepRecord) string {
 	return record.Step
 }
 
-// Report is how a run has ended. Its last lines are the warnings and the verdict, where they are
-// not overlooked.
+// Report prints how a run ended. The warnings and the verdict come last, where nobody overlooks them.
 func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	var b strings.Builder
 	result := outcome.Result
@@ -62,8 +61,8 @@ func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
 	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
 }
 
-// StepTable is a table of the steps that fits a terminal: what it leaves out is below it or, of errors, with the
-// failure.
+// StepTable returns a table of the steps that fits the terminal. What it leaves out follows below it; errors are
+// printed with the failure.
 func StepTable(records []protocol.StepRecord, paper terminal.Paper) string {
 	var shown []string // the columns that it has in the end
 	rendered := terminal.FitColumns(paper.Width, lists.Map(records, StepName), [][]string{
@@ -193,7 +192,7 @@ func bodyText(body any) string {
 	return strings.TrimSpace(encoded.String())
 }
 
-// Element is an element of a loop in a line.
+// Element formats an element of a loop on one line.
 func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
 
 // iterationFailure begins with the HTTP status, by which people know failures,

@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// RowsText says what was done to rows, as in "3 read, 2 written (1 inserted, 1 updated), 1 rejected"; "" for nothing.
+// RowsText says what happened to rows, such as "3 read, 2 written (1 inserted, 1 updated), 1 rejected"; "" for nothing.
 func RowsText(totals interpreter.RowTotals) string {
 	var parts []string
 	for _, part := range []struct {
@@ -47,7 +47,7 @@ func parted(totals interpreter.RowTotals) string {
 	return fmt.Sprintf(" (%s inserted, %s updated%s)", humanize.Comma(totals.Inserted), humanize.Comma(totals.Updated), either)
 }
 
-// CountText is a number for a column of figures; "" for 0.
+// CountText formats a number for a column of figures; 0 becomes "".
 func CountText(n int64) string {
 	if n == 0 {
 		return ""
@@ -55,7 +55,7 @@ func CountText(n int64) string {
 	return humanize.Comma(n)
 }
 
-// TableLabel is a table with the connection that it is of.
+// TableLabel returns the name of a table and its connection.
 func TableLabel(table interpreter.TableRows) string {
 	if table.Connection == "" {
 		return terminal.OneLine(table.Table)
@@ -63,7 +63,7 @@ func TableLabel(table interpreter.TableRows) string {
 	return terminal.OneLine(table.Table) + " of " + terminal.OneLine(table.Connection)
 }
 
-// OtherTables is the label of what is not shown by tables.
+// OtherTables is the label for the tables that are not shown by name.
 const OtherTables = "other tables"
 
 // tablesText is what was done to each table; most bounds them.
@@ -188,7 +188,7 @@ func rowsOfRun(status *runs.Status) string {
 	return RowsText(status.Rows.Totals())
 }
 
-// ShortRows is how many rows a run has written, or else read, for a narrow column; "" where nothing was counted.
+// ShortRows returns how many rows a run wrote, or else read, for a narrow column; "" if nothing was counted.
 func ShortRows(totals *interpreter.RowTotals) string {
 	switch {
 	case totals == nil:

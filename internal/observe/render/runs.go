@@ -16,7 +16,7 @@ import (
 // shownPlaybook is how much of the name of a playbook a list has, in characters: the ID of a run begins with it.
 const shownPlaybook = 30
 
-// Runs is a table of runs that fits a terminal.
+// Runs returns a table of runs that fits the terminal.
 func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
 	return terminal.FitColumns(paper.Width, ids, [][]string{

@@ -17,7 +17,7 @@ import (
 // shownRuns bounds the runs that stats names one by one.
 const shownRuns = 20
 
-// Stats writes figures as tables that fit a terminal.
+// Stats prints figures as tables that fit the terminal.
 func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	width := paper.Width
 	line := func(format string, args ...any) {

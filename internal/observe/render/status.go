@@ -23,8 +23,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Status shows where a run is. The tables hold what is short; further details of a step
-// are below them.
+// Status prints where a run is. Tables hold what is short; more about each step follows below them.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	terminal.WriteWrapped(&b, headOf(status, paper), paper.Width)
@@ -219,7 +218,8 @@ func queueText(queue *runs.QueuePosition, now time.Time) string {
 	return "queued for " + terminal.Duration(now.Sub(queue.Since)) + " " + strings.Join(QueueTexts(queue, now), "; ")
 }
 
-// QueueTexts say under which key a run is queued, and then what it waits for. They stay the same while that does.
+// QueueTexts says under which key a run is queued, and what it waits for. The texts do not change while that stays the
+// same.
 func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	texts := []string{"under the concurrency key " + terminal.Visible(queue.Name.Key)}
 	if queue.Position > 0 {
@@ -246,7 +246,8 @@ func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
 	return texts
 }
 
-// StuckQueue says why the next run of a queue gets no slot, "" where nothing is known to be in its way; queue may be nil.
+// StuckQueue says why the next run of a queue gets no slot, or returns "" if nothing is known to block it. queue may be
+// nil.
 func StuckQueue(queue *runs.QueuePosition) string {
 	if queue == nil {
 		return ""
@@ -331,7 +332,7 @@ func tookOf(step runs.Step, status *runs.Status) string {
 	return terminal.Duration(step.EndedAt.Sub(step.StartedAt))
 }
 
-// StepAttempt is the attempt of a step's own call; a loop counts those of all iterations.
+// StepAttempt returns the attempt of a step's own call. For a loop, it counts the attempts of all iterations.
 func StepAttempt(step runs.Step) string {
 	if step.Loop != nil {
 		return ""
@@ -479,7 +480,7 @@ func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatu
 	return &moved
 }
 
-// BehindText is how far a watermark of a type is behind, by seconds.
+// BehindText says how far behind a watermark is; seconds becomes days for dates.
 func BehindText(as incremental.CursorType, seconds float64) string {
 	if as == incremental.Date {
 		return terminal.Count(int(seconds/(24*time.Hour).Seconds()), "day")
@@ -542,7 +543,7 @@ func itemText(item runs.Item, now time.Time) string {
 	return line
 }
 
-// Counts is a loop in words; what is zero and no news is left out.
+// Counts describes the iterations of a loop in words, without zeros.
 func Counts(step runs.Step) string {
 	c, waitFor := step.Loop, "waiting to retry"
 	switch step.HeldBy {
@@ -588,7 +589,7 @@ type StatusCount struct {
 	What string
 }
 
-// Among says, in brackets, what there is among the iterations of a loop; what is zero is left out.
+// Among lists, in brackets, how many iterations of a loop have each status; zeros are left out.
 func Among(parts []StatusCount) string {
 	var some []string
 	for _, part := range parts {

@@ -43,7 +43,7 @@ func waitsFor(group runs.WaitsFor) string {
 	return verb + what + ": " + terminal.Visible(group.Why)
 }
 
-// Due is what an item waits for, and when that is over: for a line that stays.
+// Due says what an item waits for and when the wait ends, for a line that is not redrawn.
 func Due(item interpreter.CallStatus) string {
 	if item.Phrase == nil || item.NextRetryAt.IsZero() {
 		return item.Waiting
@@ -51,8 +51,7 @@ func Due(item interpreter.CallStatus) string {
 	return item.Phrase.At("at " + item.NextRetryAt.UTC().Format("15:04:05 UTC"))
 }
 
-// CountDown is what an item waits for, and how much of the wait is left: for a line that is drawn
-// again and again.
+// CountDown says what an item waits for and how much of the wait is left, for a line that is redrawn.
 func CountDown(item interpreter.CallStatus, now time.Time) string {
 	left := item.NextRetryAt.Sub(now)
 	switch {

@@ -11,8 +11,7 @@ import (
 // shownChildRuns bounds the runs of other playbooks that are listed.
 const shownChildRuns = 100
 
-// ChildRunTable are the runs of other playbooks that a run has started. It takes events as
-// they come.
+// ChildRunTable lists the runs of other playbooks that a run started. Events are added as they are read.
 type ChildRunTable struct {
 	Rows []*ChildRun
 	// Left counts those that are not among the rows.
@@ -20,7 +19,7 @@ type ChildRunTable struct {
 	known map[string]*ChildRun
 }
 
-// ChildRun is a run of another playbook.
+// ChildRun is a run of another playbook that the run started.
 type ChildRun struct {
 	WorkflowID string
 	Step       string // with the iteration
@@ -32,7 +31,7 @@ type ChildRun struct {
 	seconds float64
 }
 
-// Took is how long it took, "" where it has not ended.
+// Took returns how long the run took, or "" if it has not ended.
 func (r *ChildRun) Took() string {
 	if r.Status == interpreter.Running {
 		return ""

@@ -67,8 +67,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
 
-// Write writes a report as HTML. It escapes the texts from data; a caller that writes
-// them to a file has to make their control characters visible, as for a terminal.
+// Write writes a report as HTML. It escapes all data; a caller that writes it to a file must also make control
+// characters visible.
 func Write(w io.Writer, doc Document) error {
 	if err := pageTemplate.Execute(w, doc.view()); err != nil {
 		return fmt.Errorf("write the report: %w", err)

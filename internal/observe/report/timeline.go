@@ -20,8 +20,7 @@ const (
 	shownBands, allBands = 40, 100
 )
 
-// Timeline is what was running when. It takes spans as they come, and what it
-// holds depends on the bounds above and not on the size of the run.
+// Timeline shows what was running when. Spans are added as they are read; its size is bounded, however large the run is.
 type Timeline struct {
 	from, to time.Time
 	lanes    []*lane
@@ -54,7 +53,7 @@ type band struct {
 	first, last         int            // indexes
 }
 
-// NewTimeline begins one that reaches from a time to another.
+// NewTimeline returns an empty timeline between two times.
 func NewTimeline(from, to time.Time) *Timeline {
 	if to.Sub(from) < columns*time.Microsecond {
 		to = from.Add(columns * time.Microsecond)

@@ -14,7 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
+// AwaitedAttempt is an attempt that waits for an answer, and the workflow that accepts it.
 type AwaitedAttempt struct {
 	WorkflowID string `json:"workflow_id"`
 	// Run is the workflow ID of the run that asks, where that is a child run of the one
@@ -26,7 +26,7 @@ type AwaitedAttempt struct {
 	interpreter.AwaitedDetails
 }
 
-// To is the address of the attempt.
+// To returns the address of the attempt.
 func (a AwaitedAttempt) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }

@@ -18,8 +18,8 @@ import (
 // A step may run another playbook, as a run of its own. This file reads those runs, by
 // way of the one that has started them.
 
-// ChildRuns is what was found in the runs that a step or an iteration has started, and in
-// their child runs, as far as they were queried.
+// ChildRuns is what was found in the runs that a step or an iteration started, and in their child runs, as far as they
+// were queried.
 type ChildRuns struct {
 	// Awaited are the attempts of child runs that await answers.
 	Awaited []AwaitedAttempt `json:"below,omitempty"`
@@ -28,7 +28,7 @@ type ChildRuns struct {
 	Held []ChildWait `json:"held_below,omitempty"`
 }
 
-// ChildWait is a step of a child run that waits, or such a run as a whole.
+// ChildWait is a step of a child run that waits, or a child run that waits as a whole.
 type ChildWait struct {
 	Run   string `json:"run"` // workflow ID
 	Step  string `json:"step,omitempty"`

@@ -122,7 +122,7 @@ func reasonNames() string {
 // Kinds is the table of the kinds of events, in the order in which a run has them.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// KindNames are the names of all kinds.
+// KindNames returns the names of all kinds of events.
 func KindNames() []string {
 	return lists.Map(kinds, func(kind Kind) string { return kind.Name })
 }

@@ -123,7 +123,7 @@ func (e *UnknownError) Error() string {
 // Unwrap gives ErrNotFound.
 func (e *UnknownError) Unwrap() error { return ErrNotFound }
 
-// AmbiguousError says that the IDs of several runs begin with an ID.
+// AmbiguousError means that several run IDs begin with the given one.
 type AmbiguousError struct {
 	ID   string
 	IDs  []string // some of them, sorted
@@ -308,8 +308,8 @@ const (
 // ofPlaybooks is the query for all runs; of a chain only the last history.
 const ofPlaybooks = "WorkflowType = '" + protocol.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
 
-// OwnRuns is the list filter that leaves out all workflows but runs, and those runs that steps of
-// others have started: they have the same search attributes.
+// OwnRuns is the list filter for runs. It leaves out other workflows, and runs that steps of other runs started: those
+// have the same search attributes.
 const OwnRuns = ofPlaybooks + " AND ParentWorkflowId IS NULL"
 
 // begins finds the one workflow ID that begins with a text.

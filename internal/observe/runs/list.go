@@ -14,8 +14,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// ErrNoAttributes says that the namespace lacks search attributes of ours, so runs
-// cannot be chosen by what those hold.
+// ErrNoAttributes means that the namespace lacks the search attributes of Reprise, so runs cannot be filtered by them.
 var ErrNoAttributes = errors.New("the namespace does not have the search attributes of Reprise")
 
 // Filter chooses runs; zero values choose all.

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// EndedCounts counts runs that have ended, by how: Completed are those with a result, in part too.
+// EndedCounts counts runs that have ended. Completed includes partial successes.
 type EndedCounts struct{ Completed, Failed int }
 
 // CountEnded counts the runs that have ended since a time, in one call to the server.
@@ -38,8 +38,8 @@ func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, e
 	return counts, nil
 }
 
-// Count counts the runs that a filter selects, in one call to the server. The error wraps ErrNoAttributes where the
-// filter names what the namespace does not know.
+// Count returns how many runs a filter selects, in one call to the server. The error wraps ErrNoAttributes if the
+// filter uses a search attribute that the namespace does not have.
 func Count(ctx context.Context, r *Reader, filter Filter) (int, error) {
 	counted, err := count(ctx, r, filter.pageQuery())
 	if connect.InvalidArgument(err) {

@@ -207,7 +207,7 @@ func (p *projector) iteration(by int64, event Event, iteration interpreter.Itera
 	}
 }
 
-// IterationEvents are the events of the end of an iteration, the last of which is event.
+// IterationEvents returns the events of the end of an iteration; event is the last of them.
 func IterationEvents(event Event, iteration interpreter.IterationResult) (events []Event) {
 	result := iteration.Result
 	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.Ended()

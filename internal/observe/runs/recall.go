@@ -23,8 +23,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Activities are the activities by which runs read earlier runs, or a part of their own that has
-// ended without a result, by name. store is that of large values.
+// Activities returns the activities, by name, with which runs read earlier runs, or a part of their own that ended
+// without a result. store holds large values.
 func Activities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *earlierRuns {
 		return &earlierRuns{&Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}}

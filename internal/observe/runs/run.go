@@ -438,7 +438,7 @@ func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	return names, nil
 }
 
-// ErrNotFound says that there is no such run, or no longer.
+// ErrNotFound means that the run does not exist, or that the server no longer keeps it.
 var ErrNotFound = errors.New("there is no such run")
 
 // Reader reads runs from Temporal. It is safe for concurrent use.

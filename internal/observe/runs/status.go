@@ -175,8 +175,8 @@ func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental
 	return shown
 }
 
-// Counts is where a loop is. Total = Success + Failed + Cancelled + Running +
-// Waiting + Pending + Unknown.
+// Counts says where the iterations of a loop are. Total = Success + Failed + Cancelled + Running + Waiting + Pending +
+// Unknown.
 type Counts struct {
 	WorkflowID string `json:"workflow_id"`
 	Total      int    `json:"total"`
@@ -210,7 +210,7 @@ type Counts struct {
 	Left      float64 `json:"left_seconds,omitempty"`
 }
 
-// Done counts the iterations that have ended.
+// Done returns how many iterations have ended.
 func (c *Counts) Done() int { return c.Success + c.Failed }
 
 // Visits finds the visits of a step in a status: all of them for "".

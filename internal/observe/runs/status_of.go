@@ -95,8 +95,7 @@ func isOpenLoop(loop *protocol.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 
-// WithCall is the record of a step whose call continues in histories of its own, as far
-// as that has come.
+// WithCall returns the record of a step whose call continues in workflows of its own, updated to where that call is.
 func WithCall(record protocol.StepRecord, call protocol.IterationRecord) protocol.StepRecord {
 	call.Child = cmp.Or(call.Child, record.Child)
 	record.CallStatus, record.Incremental, record.Rows = call.CallStatus, call.Incremental, call.Rows

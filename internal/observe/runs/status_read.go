@@ -21,8 +21,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StatusCalls is how many calls to the server Status takes at most. A query that does
-// not fit within them becomes a note.
+// StatusCalls is the most calls to the server that Status makes. What does not fit is left out, with a note.
 const StatusCalls = 6
 
 // inquiry is the state of one Status request.

@@ -8,7 +8,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StepEvents are the events of one visit of a step.
+// StepEvents returns the events of one visit of a step.
 func StepEvents(record protocol.StepRecord) []Event {
 	base := Event{Step: record.Step, Visit: record.Visit}
 	event := func(kind string, at time.Time) Event {

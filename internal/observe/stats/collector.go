@@ -33,7 +33,7 @@ const (
 // bars are the lower ends of the histogram's.
 var bars = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21, 51, 101}
 
-// Collector sums up runs, one after the other.
+// Collector sums up runs, one after another.
 type Collector struct {
 	stats    Stats
 	spans    *SpanBuilder
@@ -63,8 +63,8 @@ type stepKey struct {
 	child          bool
 }
 
-// NewCollector gives one that has seen nothing. Where see is not nil, it is given
-// every span of the runs, and none of their child runs.
+// NewCollector returns an empty collector. If see is not nil, it is called with every span of the runs, but not with
+// those of their child runs.
 func NewCollector(see func(Span)) *Collector {
 	return &Collector{
 		see: see, attempts: make([]int, len(bars)), errors: map[ErrorCount]*ErrorCount{}, waits: map[string]*Waits{},
@@ -73,14 +73,14 @@ func NewCollector(see func(Span)) *Collector {
 	}
 }
 
-// Begin says which run the events after it are of.
+// Begin says to which run the following events belong.
 func (c *Collector) Begin(run runs.Found) {
 	c.begin(run, false)
 	c.stats.Runs = append(c.stats.Runs, *c.current)
 	c.current = &c.stats.Runs[len(c.stats.Runs)-1]
 }
 
-// BeginChild says which child run the events after it are of.
+// BeginChild says to which child run the following events belong.
 func (c *Collector) BeginChild(run runs.Found) {
 	c.begin(run, true)
 	c.stats.ChildRuns.Runs++
@@ -98,8 +98,8 @@ func (c *Collector) begin(run runs.Found, child bool) {
 	c.spans, c.rows = NewSpans(c.span), rowCounts{open: map[item]*interpreter.Rows{}}
 }
 
-// NextChild is the start of a child run that was not read yet; left counts those behind
-// it. It is false where all were.
+// NextChild returns the start of a child run that has not been read, and how many are left behind it. more is false if
+// all have been read.
 func (c *Collector) NextChild() (start runs.Event, left int, more bool) {
 	for len(c.children) > 0 {
 		start, c.children = c.children[0], c.children[1:]
@@ -124,11 +124,10 @@ func (c *Collector) Add(event runs.Event) {
 	c.addRows(event)
 }
 
-// Seen is how many events of the run there were, Ended how many items of all runs
-// have ended.
+// Seen returns how many events of the run were added, and how many items of all runs have ended.
 func (c *Collector) Seen() (seen, ended int) { return c.current.Events, c.ended }
 
-// End ends the run: when it did, or when it was read.
+// End ends the run at the time it ended, or was read.
 func (c *Collector) End(now time.Time, notes ...string) {
 	run := c.current
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
@@ -329,7 +328,7 @@ func slowest(kept []Slow, slow Slow) []Slow {
 	return kept[:min(len(kept), mostSlow)]
 }
 
-// Stats gives the figures so far.
+// Stats returns the figures so far.
 func (c *Collector) Stats() Stats {
 	s := c.stats
 	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []ErrorCount{}, []Waits{}, []Figures{}, []FailureGroup{}

@@ -51,7 +51,7 @@ type Stats struct {
 	Notes        []string `json:"notes"`
 }
 
-// ChildRunCounts counts child runs of any depth.
+// ChildRunCounts counts child runs at any depth.
 type ChildRunCounts struct {
 	Runs int `json:"runs"` // whose figures are counted
 	// Running are those among them that have not ended.
@@ -75,15 +75,14 @@ type RunSummary struct {
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
-// Bar counts what needed From to To attempts; To is 0 for any number more.
+// Bar counts the items that needed From to To attempts; a To of 0 means any larger number.
 type Bar struct {
 	From  int `json:"from"`
 	To    int `json:"to,omitempty"`
 	Items int `json:"items"`
 }
 
-// ErrorCount counts errors that are alike: attempts that ended with one, and iterations
-// and steps that did.
+// ErrorCount counts errors that are alike: the attempts that ended with one, and the iterations and steps that did.
 type ErrorCount struct {
 	Class    interpreter.Class `json:"class"`
 	Kind     interpreter.Kind  `json:"kind"`
@@ -153,7 +152,7 @@ type Slow struct {
 	Status     interpreter.Status `json:"status"`
 }
 
-// FailureGroup is items of a step that failed alike.
+// FailureGroup is the items of a step that failed in the same way.
 type FailureGroup struct {
 	Playbook    string            `json:"playbook,omitempty"`
 	Step        string            `json:"step"`
@@ -167,7 +166,7 @@ type FailureGroup struct {
 	Indexes []int  `json:"indexes,omitempty"`
 }
 
-// Name says which numbers of attempts a bar counts.
+// Name returns the range of attempts that a bar counts.
 func (b Bar) Name() string {
 	switch b.To {
 	case b.From:
@@ -178,7 +177,7 @@ func (b Bar) Name() string {
 	return fmt.Sprintf("%d–%d", b.From, b.To)
 }
 
-// Name is the item as events name it.
+// Name returns the range of attempts that a bar counts.
 func (s Slow) Name() string {
 	name := s.Step
 	if s.Visit > 1 {
@@ -190,7 +189,7 @@ func (s Slow) Name() string {
 	return name
 }
 
-// Percent is a share in words that never say all, or none, where that is not so.
+// Percent formats a share. It says 0% or 100% only if that is exact.
 func Percent(share float64) string {
 	switch text := fmt.Sprintf("%.1f%%", 100*share); {
 	case text == "100.0%" && share < 1:

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Person is who uses a page.
+// Person is somebody who uses the pages.
 type Person struct {
 	Name string
 	// Operator may change runs; others may see them.
@@ -29,7 +29,7 @@ type Person struct {
 	SignedIn bool
 }
 
-// Access says who may use the pages.
+// Access configures who may use the pages.
 type Access struct {
 	// Key is in the link with which a person comes the first time, and in a cookie from
 	// then on; "" admits nobody in this way. Owner is who has it.
@@ -45,8 +45,8 @@ type Access struct {
 	Hosts []string
 }
 
-// KeyOf derives the key of the pages from that of a local server, which no address
-// should hold. The key of pages that are read-only opens no others.
+// KeyOf derives the key of the pages from the key of a local server, which must not appear in an address. The key of
+// read-only pages opens no others.
 func KeyOf(key string, readOnly bool) string {
 	purpose := "web page"
 	if readOnly {
@@ -65,7 +65,7 @@ func sign(secret []byte, text string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Link is the address with which a person comes the first time.
+// Link returns the address with which a person opens the pages for the first time.
 func (a Access) Link(base string) string {
 	if a.Key == "" {
 		return base
@@ -73,7 +73,7 @@ func (a Access) Link(base string) string {
 	return base + "/?key=" + url.QueryEscape(a.Key)
 }
 
-// LinkTo leads to a run as Link leads to the start page.
+// LinkTo turns a link to the start page, as Link returns it, into a link to a run.
 func LinkTo(link, workflowID string) string {
 	at, err := url.Parse(link)
 	if err != nil {
@@ -82,7 +82,7 @@ func LinkTo(link, workflowID string) string {
 	return at.Scheme + "://" + at.Host + runPath(workflowID) + "?" + at.RawQuery
 }
 
-// Loopback are the names by which a browser on this machine reaches a port.
+// Loopback returns the names by which a browser on this machine reaches a port.
 func Loopback(port string) []string {
 	return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
 }

@@ -17,7 +17,7 @@ const temporalPath = localserver.UIPath + "/"
 // it, and the server takes 4 MiB.
 const mostToTemporal = 8 << 20
 
-// AtSocket leads to a Temporal UI at a Unix socket.
+// AtSocket returns a proxy to a Temporal UI that listens on a Unix socket.
 func AtSocket(socket string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

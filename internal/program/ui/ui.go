@@ -25,7 +25,7 @@ import (
 	"reprise/internal/program/steer"
 )
 
-// Options are what a server of pages is made of.
+// Options configure a server of pages.
 type Options struct {
 	Client    client.Client
 	Namespace string
@@ -54,13 +54,13 @@ type Options struct {
 	Now          func() time.Time // nil is time.Now
 }
 
-// Only chooses the failed iterations that are run again; zero values choose all.
+// Only selects the failed iterations to run again; zero values select all.
 type Only struct {
 	Step  string
 	Index *int
 }
 
-// ChangedBy is who changes something, and why.
+// ChangedBy is who makes a change, and why.
 type ChangedBy struct{ By, Reason string }
 
 // Server serves the pages. It is safe for concurrent use.
@@ -77,7 +77,7 @@ type Server struct {
 	openSets openSets
 }
 
-// New makes a server.
+// New returns a server of pages.
 func New(options Options) *Server {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -143,7 +143,7 @@ const (
 	pageTime = 30 * time.Second
 )
 
-// Serve answers requests until ctx ends.
+// Serve handles requests until ctx is done.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
@@ -163,7 +163,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
