@@ -47,6 +47,10 @@ func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[P
 			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.OneOf(Streamed)))
 			return
 		}
+		if len(o.Rows) > 0 && o.Format != JSON {
+			yield(PlacedRow{}, tool.ConfigErrorf("rows says where the rows of JSON are, and the format of %s is %s; remove rows", s.What, o.Format))
+			return
+		}
 		unpacked, err := s.open(ctx, o, most)
 		if err != nil {
 			yield(PlacedRow{}, s.failed(o, err))

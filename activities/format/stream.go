@@ -31,7 +31,7 @@ func (o Options) Stream(content io.Reader, most int64) iter.Seq2[PlacedRow, erro
 	read := o.CSV.placed
 	switch o.Format {
 	case JSON:
-		read = elements
+		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return elements(bounded, o.Rows) }
 	case JSONL:
 		read = streamLines
 	}
@@ -86,14 +86,15 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// elements are the elements of the list that JSON is. What follows the list has to be nothing.
-func elements(content io.Reader) iter.Seq2[PlacedRow, error] {
+// elements are the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
+// there.
+func elements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
-		decoder := json.NewDecoder(content)
-		err := openList(decoder)
-		for number := 1; err == nil && decoder.More(); number++ {
+		list := &listReader{Decoder: json.NewDecoder(content), content: content, path: path}
+		err := list.open()
+		for number := 1; err == nil && list.More(); number++ {
 			var element json.RawMessage
-			if err = unexpected(decoder.Decode(&element)); err != nil {
+			if err = unexpected(list.Decode(&element)); err != nil {
 				break
 			}
 			value, wrong := expression.DecodeExact(element)
@@ -105,7 +106,7 @@ func elements(content io.Reader) iter.Seq2[PlacedRow, error] {
 			}
 		}
 		if err == nil {
-			err = closeList(decoder)
+			err = list.end()
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			yield(PlacedRow{}, err)
@@ -113,34 +114,114 @@ func elements(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// openList reads up to the first element. The error of content that is empty is io.EOF.
-func openList(decoder *json.Decoder) error {
-	first, err := decoder.Token()
-	if err != nil {
-		return err
-	}
-	if first == json.Delim('[') {
-		return nil
-	}
-	kind := "a " + expression.TypeName(first)
-	if first == json.Delim('{') {
-		kind = "a map"
-	}
-	return fmt.Errorf("it is %s, and only a list is read row by row", strings.Replace(kind, "a nil", "nil", 1))
+// listReader reads JSON around a list.
+type listReader struct {
+	*json.Decoder
+
+	content *rowReader
+	path    []string // of members of maps; none where the list is all there is
 }
 
-// closeList reads the end of the list. The error is io.EOF where that is all.
-func closeList(decoder *json.Decoder) error {
-	if _, err := decoder.Token(); err != nil {
+// open reads up to the first element. The error of content that is empty is io.EOF.
+func (l *listReader) open() error {
+	what := "it"
+	for i, name := range l.path {
+		if err := l.begin(json.Delim('{'), what, i); err != nil {
+			return err
+		}
+		what = strings.Join(l.path[:i+1], ".")
+		for found := false; !found; {
+			if !l.More() {
+				return fmt.Errorf("it has no %s, where rows says that its rows are", what)
+			}
+			key, err := l.Token()
+			if err != nil {
+				return unexpected(err)
+			}
+			if found = key == name; found {
+				break
+			}
+			if err := l.skip(); err != nil {
+				return err
+			}
+		}
+	}
+	return l.begin(json.Delim('['), what, len(l.path))
+}
+
+// begin reads what a map or list begins with.
+func (l *listReader) begin(mark json.Delim, what string, depth int) error {
+	first, err := l.Token()
+	switch {
+	case err != nil && depth > 0:
+		return unexpected(err)
+	case err != nil || first == mark:
+		return err
+	}
+	kind := expression.TypeName(first)
+	switch first {
+	case json.Delim('{'):
+		kind = "map"
+	case json.Delim('['):
+		kind = "list"
+	}
+	if mark == '{' {
+		return fmt.Errorf("%s is %s, and rows names members of maps", what, article(kind))
+	}
+	return fmt.Errorf("%s is %s, and only a list is read row by row", what, article(kind))
+}
+
+func article(kind string) string { return strings.Replace("a "+kind, "a nil", "nil", 1) }
+
+// skip reads over a value of any size.
+func (l *listReader) skip() error {
+	for depth := 0; ; {
+		l.content.left = l.content.most
+		token, err := l.Token()
+		if err != nil {
+			return unexpected(err)
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// end reads the end of the list, and what is behind it. The error is io.EOF where that is all.
+func (l *listReader) end() error {
+	if _, err := l.Token(); err != nil {
 		return unexpected(err)
 	}
-	switch _, err := decoder.Token(); {
+	for i := len(l.path) - 1; i >= 0; i-- {
+		for l.More() {
+			key, err := l.Token()
+			if err == nil && key == l.path[i] {
+				return fmt.Errorf("it has %s twice", strings.Join(l.path[:i+1], "."))
+			}
+			if err == nil {
+				err = l.skip()
+			}
+			if err != nil {
+				return unexpected(err)
+			}
+		}
+		if _, err := l.Token(); err != nil {
+			return unexpected(err)
+		}
+	}
+	switch _, err := l.Token(); {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	case err != nil && errors.Is(err, memory.ErrTooLarge):
 		return err
 	}
-	return errors.New("something follows the list")
+	return errors.New("something follows the " + map[bool]string{true: "list", false: "map"}[len(l.path) == 0])
 }
 
 // unexpected is the error of content that ends too soon.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"reprise/activities/format"
@@ -66,7 +67,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Summary: "Moves rows of any number to a table or file, a batch at a time.",
 		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
 tool. Its rows are those of a statement, the lines of CSV and JSON Lines, or the elements
-of the list that JSON is. to names the table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
+of the list that JSON is, or has where rows says, such as rows: data.items. to names the table: tool postgres or sqlite, with the fields of table mode, and fields, exclude and
 args of a sink, which are evaluated for each row. Memory is needed for a batch, not for
 the source; one row may be as large as a response may be. A larger one is an error of
 kind payload_too_large, which also ends what unpacks to more and more.
@@ -107,6 +108,11 @@ batches that were written, and the rows that the database rejected, if to has re
 An attempt may take 6 hours, if timeout does not say otherwise.`,
 		Fields: []playbook.Field{
 			{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
+				{
+					Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole, which is a list",
+					Doc:   "Where the list of rows is in JSON: the names of members, with dots between them.",
+					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "http"}, {Field: playbook.FieldTool, Value: "file"}},
+				},
 				{
 					Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column of the statement's rows by which they are read; its values are unique and never null.",
 					Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
@@ -162,7 +168,7 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 	if m.query != nil {
 		err = m.readQuery()
 	} else {
-		m.options, err = format.Of(from)
+		err = m.readFormat()
 	}
 	if err != nil {
 		return nil, err
@@ -175,6 +181,22 @@ func (t *Tool) move(in interpreter.ToolInput) (*move, error) {
 		m.rows = rows
 	}
 	return m, nil
+}
+
+// readFormat reads how the rows of a file or an answer are written, and where they are.
+func (m *move) readFormat() (err error) {
+	if m.options, err = format.Of(m.from); err != nil {
+		return err
+	}
+	rows, err := tool.TextField(m.from, playbook.FieldRows)
+	if err != nil || rows == "" {
+		return err
+	}
+	m.options.Rows = strings.Split(rows, ".")
+	if slices.Contains(m.options.Rows, "") {
+		return tool.ConfigErrorf("step %q: rows of from is %q; it must be names with dots between them, such as data.items", m.in.Step, rows)
+	}
+	return nil
 }
 
 // readFileMode refuses to replace a file, which would be there in part until the end.

@@ -261,6 +261,7 @@ const (
 	FieldFrom      = "from"
 	FieldTo        = "to"
 	FieldOrderBy   = "order_by"
+	FieldRows      = "rows"
 	FieldTool      = "tool"
 )
 

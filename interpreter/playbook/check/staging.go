@@ -88,7 +88,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Action) {
 	for _, entry := range from.Fields {
 		switch entry.Key {
-		case playbook.StatementField, playbook.FieldPath, playbook.FieldOrderBy:
+		case playbook.StatementField, playbook.FieldPath, playbook.FieldOrderBy, playbook.FieldRows:
 		default:
 			if _, known := spec.Field(entry.Key); known {
 				c.Errorf(entry.KeyPos, codeFieldType, "from reads rows by a statement, and %s does not apply to it; remove it", entry.Key)
