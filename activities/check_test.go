@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +67,15 @@ func TestCheckRefusesAWorkloadThatIsNoMap(t *testing.T) {
 
 	require.Equal(t, 1, result.Count)
 	require.Equal(t, "p.yaml: the workload is a list; it must be a map", result.Problems)
+}
+
+// TestResultsOfChecksAreBounded passes maxWarnings: a CheckResult is in the history of each run.
+func TestResultsOfChecksAreBounded(t *testing.T) {
+	t.Parallel()
+	const maxWarnings = 100
+	var steps strings.Builder
+	for i := range maxWarnings + 20 {
+		fmt.Fprintf(&steps, "  - {step: s%d, tool: http, url: x, retry: {max_attempts: 2, retry_when: error.status == 503}}\n", i)
+	}
+	require.Len(t, checkAtTheDoor(t, head+"workflow:\n"+steps.String(), nil).ValidationWarnings, maxWarnings)
 }

@@ -114,3 +114,17 @@ workflow:
 	require.NoError(t, err)
 	require.Empty(t, entries)
 }
+
+// TestPlansAreBounded passes mostElements and maxTarget.
+func TestPlansAreBounded(t *testing.T) {
+	t.Parallel()
+	const mostElements, maxTarget = 3, 200
+	answer := plans(t, activities.Resources{Directory: t.TempDir()}, "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\nworkflow:\n"+
+		"  - step: each\n    loop: {collection: [1, 2, 3, 4, 5], iterator: n}\n    tool: http\n    url: http://x\n"+
+		"    sink: {tool: file, path: "+strings.Repeat("long/", maxTarget/5)+"x.jsonl, args: \"{{ result }}\"}\n", false)
+	each := answer.Steps[0]
+	require.Equal(t, 5, *each.Loop.Size)
+	require.Equal(t, mostElements, each.Loop.Shown)
+	require.LessOrEqual(t, len(each.Sinks[0].Target), maxTarget)
+	require.Greater(t, len(each.Sinks[0].Target), maxTarget-10)
+}

@@ -536,3 +536,14 @@ func TestEnvelope(t *testing.T) {
 	meta["status"], meta["headers"], meta["links"], meta["url"] = 200, map[string]any{"c": "d"}, map[string]any{"next": "l"}, "http://x"
 	require.Equal(t, map[string]any{"status": "error", "data": 1, "error": failure, "meta": meta}, result.Envelope())
 }
+
+// TestEarlierLoopsAreBounded passes MaxEarlier: histories of so many earlier runs are read.
+func TestEarlierLoopsAreBounded(t *testing.T) {
+	t.Parallel()
+	loop := &interpreter.EarlierLoop{}
+	for i := range interpreter.MaxEarlier + 2 {
+		loop.Add(strconv.Itoa(i))
+	}
+	require.Len(t, loop.Runs, interpreter.MaxEarlier)
+	require.Equal(t, "0", loop.Runs[0])
+}

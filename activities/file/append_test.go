@@ -142,6 +142,7 @@ func TestFilePrivate(t *testing.T) {
 		"rows.jsonl.reprise": private, "rows.jsonl.reprise.new": private, "folder/dev.json": private, "deep/a.jsonl": private, "file.json": private,
 		"out/up/dev.json": private, "around/a.jsonl": private, "journal.jsonl": private, "conns.jsonl": private, "hard.jsonl": private, "dev.jsonl": private, "t.secret-key": private, "out/c.jsonl": private, "new.jsonl": private,
 		"out/../rows.jsonl": ".. is not allowed", "../x.jsonl": "under the worker's directory", filepath.Join(dir, ".reprise/dev.json"): "under the worker's directory",
+		// maxLinks
 		"loop.jsonl": "too many levels of symbolic links", "abs.jsonl": "escapes from parent", "outside/x.jsonl": "escapes from parent",
 	} {
 		for _, do := range []string{"file", "file.write"} {

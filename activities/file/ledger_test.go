@@ -16,7 +16,7 @@ import (
 )
 
 // TestFileJournalIsRidOfNotes: a journal does not grow by what nobody needs, and
-// loses nothing else by that.
+// loses nothing else by that. It passes maxIdleNotes.
 func TestFileJournalIsRidOfNotes(t *testing.T) {
 	t.Parallel()
 

@@ -377,7 +377,7 @@ func TestDriveYields(t *testing.T) {
 	}
 }
 
-// TestDriveHandsBack what is no page, and pages that are large, as they came.
+// TestDriveHandsBack what is no page, and pages that are large, as they came. It passes maxPageBytes.
 func TestDriveHandsBack(t *testing.T) {
 	t.Parallel()
 	answer := func(at int, bytes int, err error) func(context.Context, interpreter.ToolInput) (any, error) {

@@ -124,7 +124,7 @@ func TestHTTPBytesThatAreNoText(t *testing.T) {
 }
 
 // TestHTTPMetaIsBounded: the history has little of an answer with many headers.
-// It passes maxRelations and maxRelationBytes.
+// It passes maxRelation, maxRelations and maxRelationBytes.
 func TestHTTPMetaIsBounded(t *testing.T) {
 	t.Parallel()
 

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 
@@ -98,8 +97,6 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return nil, err
 	}
 	t.out.login = fresh
-	// What is left unread costs the connection, no more.
-	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
 	again, err := rewound(request)
 	if err != nil {
 		return nil, err
@@ -173,10 +170,6 @@ func (l *credentials) isIn(request *http.Request) bool {
 	}
 	return l.isSentLast()
 }
-
-// maxDrained is how much of the body of a 401 is read so that its connection can be used again.
-// A longer body would take more time than a new connection.
-const maxDrained = 64 << 10
 
 // hostJar keeps cookies of the host that the connection is for, and of no other.
 type hostJar struct {

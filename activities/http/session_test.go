@@ -274,8 +274,9 @@ func TestSessionFailuresOfTheLogin(t *testing.T) {
 		"text":             {text(canary + "-session"), "http", "final", 200, "it returned HTTP 200, and session.token", 1},
 		"a list":           {text(`{"session": {"token": ["canary-5ecret-session"]}}`), "http", "final", 200, "gives no text", 1},
 		"a line break":     {text(`{"session": {"token": "canary-5ecret\r\nX: y"}}`), "http", "final", 200, "its token cannot be sent", 1},
-		"long":             {text(`{"session": {"token": "` + strings.Repeat(canary, 4000) + `"}}`), "http", "final", 200, "its token cannot be sent", 1},
-		"without end":      {text(`{"session": {"token": "` + strings.Repeat(canary, 100_000) + `"}}`), "http", "final", 200, "has more than 1048576 bytes", 1},
+		// maxToken and maxLoginAnswer
+		"long":        {text(`{"session": {"token": "` + strings.Repeat(canary, 4000) + `"}}`), "http", "final", 200, "its token cannot be sent", 1},
+		"without end": {text(`{"session": {"token": "` + strings.Repeat(canary, 100_000) + `"}}`), "http", "final", 200, "has more than 1048576 bytes", 1},
 		"hangs up": {func(w http.ResponseWriter, _ *http.Request) {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_ = conn.Close()
@@ -384,7 +385,7 @@ func TestSessionRefusedWhen(t *testing.T) {
 			}
 		})
 	}
-	// What refused_when does not mean passes as it is, however long.
+	// What refused_when does not mean passes as it is, also beyond maxRefusal.
 	d := newDesk(t)
 	long := strings.Repeat("x", 1<<20)
 	d.path = func(w http.ResponseWriter, r *http.Request) bool {

@@ -284,6 +284,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
+// TestPythonPrintsAreOnlyLogsAndBounded passes maxLog.
 func TestPythonPrintsAreOnlyLogsAndBounded(t *testing.T) {
 	t.Parallel()
 

@@ -125,6 +125,19 @@ func TestBodiesAreContinued(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 		}, nil, nil, "cut short", interpreter.KindConnection},
+		// mostBodies of the http tool
+		"another one each time": {func(n int, w http.ResponseWriter, _ *http.Request) { cut(w, fmt.Sprintf(`"%d"`, n), one, 300) }, nil, nil, "the body has changed 3 times", interpreter.KindConnection},
+		// mostStalls of the http tool
+		"never a byte more": {func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 1 {
+				cut(w, `"1"`, one, 300)
+			}
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes 300-%d/%d", len(one)-1, len(one)))
+			w.Header().Set("Etag", `"1"`)
+			w.Header().Set("Content-Length", fmt.Sprint(len(one)-300))
+			w.WriteHeader(http.StatusPartialContent)
+			send(w, nil)
+		}, nil, []string{"", "bytes=300-", "bytes=300-", "bytes=300-"}, "cut short", interpreter.KindConnection},
 		"gone":        {func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, nil, []string{""}, "HTTP 410", interpreter.KindHTTP},
 		"two members": {func(_ int, w http.ResponseWriter, r *http.Request) { serve(w, r, `"1"`, zipped(one[:77], one[77:])) }, one, []string{""}, "", ""},
 		"a truncated member": {func(_ int, w http.ResponseWriter, r *http.Request) {

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"reprise/workflows/protocol"
+
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
-	"reprise/internal/program/steer"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -125,7 +126,7 @@ func (r *answerOptions) parse(a *cli.App, command *cobra.Command, args []string)
 		r.answer.Retryable = &no
 	}
 	if !changed("by") {
-		r.answer.By = source.Cut(cli.Whoami(), steer.MostReason)
+		r.answer.By = source.Cut(cli.Whoami(), protocol.MaxSaid)
 	}
 	if err := r.parseValues(a, changed); err != nil {
 		return "", err

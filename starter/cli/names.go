@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"reprise/internal/base/terminal"
-	"reprise/internal/program/steer"
 	"reprise/workflows/protocol"
 )
 
@@ -63,13 +62,10 @@ func KnownZone(name string) error {
 	return err
 }
 
-// MostNote bounds a note, or a reason, in bytes: it is in the memo of the run or schedule.
-const MostNote = steer.MostReason
-
 // CheckNote refuses a note that is longer than what is kept; flag is where it was given.
 func CheckNote(flag, note string) error {
-	if len(note) > MostNote {
-		return UsageError("--%s has %d bytes; at most %d are kept", flag, len(note), MostNote)
+	if len(note) > protocol.MaxSaid {
+		return UsageError("--%s has %d bytes; at most %d are kept", flag, len(note), protocol.MaxSaid)
 	}
 	return nil
 }

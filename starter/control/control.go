@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"reprise/workflows/protocol"
+
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/exitcode"
@@ -76,7 +78,7 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 
 // parse reads the arguments, and gives the IDs among them.
 func (o *Options) parse(args []string, byQuery bool) (ids []string, err error) {
-	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), steer.MostReason)
+	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
 	if err := cli.CheckNote("reason", o.Reason); err != nil {
 		return nil, err
 	}

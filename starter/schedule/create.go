@@ -419,7 +419,7 @@ func (s settings) text() string {
 		lines = append(lines, fmt.Sprintf("fairness_weight: %v", s.priority.FairnessWeight))
 	}
 	if s.note != "" {
-		lines = append(lines, "note: "+terminal.Shorten(s.note, cli.MostNote))
+		lines = append(lines, "note: "+terminal.Shorten(s.note, protocol.MaxSaid))
 	}
 	if s.input.Missing {
 		lines = append(lines, "backfill: true")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"reprise/workflows/protocol"
+
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
@@ -24,7 +26,7 @@ import (
 func newSchedulePauseCommand(a *cli.App) *cobra.Command {
 	return notedCommand(a, &cobra.Command{Use: "pause NAME"}, "paused", func(ctx context.Context, s *session.Session, found *runs.Schedule, note string) error {
 		if state := found.Described.Schedule.State; state.Paused && note == "" {
-			return a.PrintLine("%s is already paused: %s", found.ID, terminal.Shorten(state.Note, cli.MostNote))
+			return a.PrintLine("%s is already paused: %s", found.ID, terminal.Shorten(state.Note, protocol.MaxSaid))
 		}
 		err := handle(ctx, s, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+cli.Whoami())})
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"reprise/workflows/protocol"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
@@ -348,7 +350,7 @@ func changesTable(changes []changeDocument, now time.Time, paper terminal.Paper)
 			to = "forgotten"
 		}
 		rows.AppendRow(table.Row{
-			movedText(change.At, now) + "\n" + terminal.OneLine(change.By), wording.CursorText(change.From) + "\n" + to, terminal.Shorten(change.Note, cli.MostNote),
+			movedText(change.At, now) + "\n" + terminal.OneLine(change.By), wording.CursorText(change.From) + "\n" + to, terminal.Shorten(change.Note, protocol.MaxSaid),
 		})
 		rows.AppendSeparator()
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,4 +47,30 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 	})
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, []int{1, 2}, passed)
+}
+
+// TestForwardedAnswersAreBounded passes maxForwardedTo and maxForwarded: what waits beyond them is dropped.
+func TestForwardedAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	to, all := 0, 0
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx, c := WithControls(ctx, "run", interpreter.Control{}, nil)
+		forward := func(child string) {
+			c.ChildCalls[child] = true // and has not begun
+			for attempt := range maxForwardedTo + 10 {
+				c.forward(ctx, child, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch", Attempt: attempt}, Verb: interpreter.AnswerComplete})
+			}
+		}
+		forward("run/fetch#0")
+		to = len(c.forwards)
+		for child := range maxForwarded/maxForwardedTo + 1 {
+			forward(fmt.Sprint("run/fetch#", child+1))
+		}
+		all = len(c.forwards)
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, maxForwardedTo, to)
+	require.Equal(t, maxForwarded, all)
 }

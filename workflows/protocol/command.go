@@ -40,7 +40,7 @@ type CommandResult struct {
 	Signalled bool `json:"signalled,omitempty"`
 }
 
-// MaxSaid bounds the texts of a command, in bytes: clients can send any, and they are in memos,
+// MaxSaid bounds a reason, a note and a name that people give, in bytes: clients can send any, and they are in memos,
 // summaries and messages.
 const MaxSaid = 500
 

@@ -1,9 +1,13 @@
 package protocol
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/playbook"
 )
 
 // TestSharedFalls: what a shard uses is told again in few steps, and never for nothing.
@@ -27,4 +31,22 @@ func TestSharedFalls(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.uses.Falls(c.told, c.width), "%+v", c)
 	}
+}
+
+// TestSharedWindowsOfLoops passes MaxOpen: more than any loop has is refused.
+func TestSharedWindowsOfLoops(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, SharedWindow{MaxOpen, MaxOpen}.Check())
+	for _, window := range []SharedWindow{{MaxOpen + 1, 0}, {0, MaxOpen + 1}, {-1, 0}} {
+		require.Error(t, window.Check())
+	}
+}
+
+// TestDescriptionsAreShort passes MaxText with names that clients may send.
+func TestDescriptionsAreShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 2*MaxText)
+	text := Describe(&playbook.Playbook{Name: long, Hash: strings.Repeat("0", 64)})
+	require.Less(t, utf8.RuneCountInString(text), MaxText+60)
+	require.Contains(t, text, strings.Repeat("ä", MaxText/2))
 }

@@ -239,7 +239,39 @@ func TestSteering(t *testing.T) {
 			require.ErrorContains(t, err, one.want)
 		}
 	}
+	for _, said := range []protocol.CommandInput{{Reason: strings.Repeat("x", protocol.MaxSaid+1)}, {By: strings.Repeat("x", protocol.MaxSaid+1)}} {
+		require.EqualError(t, r.steering.checkPause(said), "reason and by may have 500 bytes each")
+	}
+	r.controls.Updates = mostUrgent
+	require.ErrorContains(t, r.steering.checkRoom(protocol.PauseUpdate, protocol.CommandInput{}), "it can still be cancelled")
 	r.controls.Updates = mostCommands
 	require.ErrorContains(t, r.steering.checkRoom(protocol.SkipUpdate, protocol.CommandInput{Step: "each"}), "which it does when each has ended")
 	require.NoError(t, r.steering.checkRoom(protocol.PauseUpdate, protocol.CommandInput{}), "there is room for what is urgent")
+}
+
+// TestBoundsOfRuns passes maxRecords, interpreter.MaxEarlierAlong and maxIdleVisits.
+func TestBoundsOfRuns(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	for range maxRecords + 1 {
+		r.visit("fetch", over)
+	}
+	for visit := range 3 {
+		r.earlier.Work.Steps = append(r.earlier.Work.Steps, interpreter.EarlierStep{
+			Step: "fetch", Visit: visit, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", interpreter.MaxEarlierAlong/2))},
+		})
+	}
+	state := r.continued().State
+	require.Len(t, state.Records, maxRecords)
+	require.Equal(t, 2, state.Records[0].Visit, "the last visits count")
+	require.Len(t, state.Work.Steps, 1)
+	require.Equal(t, []string{"fetch", "fetch"}, state.Work.Left)
+
+	var cycle idle
+	for range maxIdleVisits - 1 {
+		cycle.check(r, stepEnd{record: r.records[0]})
+	}
+	require.Nil(t, r.Failure)
+	cycle.check(r, stepEnd{start: interpreter.Start{Step: r.book.Steps[0]}, record: r.records[0]})
+	require.ErrorContains(t, r.Failure, "2000 steps have ended without an attempt or a wait")
 }

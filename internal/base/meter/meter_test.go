@@ -13,6 +13,7 @@ import (
 	"reprise/interpreter/call"
 )
 
+// TestRetryLabel passes maxRetryLabel.
 func TestRetryLabel(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "1", 1: "1", 2: "2", 10: "10", 11: "more", 1 << 40: "more"} {

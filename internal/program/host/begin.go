@@ -88,8 +88,12 @@ func missing(ctx context.Context, c client.Client, in interpreter.CheckInput) (*
 	if err != nil {
 		return nil, 0, err
 	}
-	keys := matrix.Select(backfill.OnlyMissing)
-	more := max(len(keys)-mostMissing, 0)
-	keys = keys[:len(keys)-more]
+	keys, more := keysOfRun(matrix.Select(backfill.OnlyMissing))
 	return &partition.Selection{Keys: keys, Claim: matrix.Claim(keys)}, more, nil
+}
+
+// keysOfRun are the first keys of all, as many as one run has, and how many more there are.
+func keysOfRun(all []string) (keys []string, more int) {
+	more = max(len(all)-mostMissing, 0)
+	return all[:len(all)-more], more
 }

@@ -397,3 +397,14 @@ func BenchmarkTyping(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/key")
 }
+
+// TestLargeDocuments passes mostBytes: a larger document has no problems, as it is not read.
+func TestLargeDocuments(t *testing.T) {
+	t.Parallel()
+	const mostBytes = 4 << 20
+	text := "apiVersion: reprise/v1\nkind: Playbook\nstep: x\n"
+	for padding, want := range map[int]bool{0: true, mostBytes: false} {
+		problems, _ := lsp.Looked(activities.Default(), "file:///p.yaml", text+"# "+strings.Repeat("x", padding)+"\n", protocol.Position{})
+		require.Equal(t, want, len(problems) > 0, padding)
+	}
+}

@@ -32,10 +32,6 @@ var updates = map[string]string{
 	Skip: protocol.SkipUpdate, Set: protocol.SetUpdate,
 }
 
-// MostReason bounds a reason, and a name, in bytes, as protocol.MaxSaid does in workflows: they
-// are in memos and summaries.
-const MostReason = 500
-
 const (
 	// sendsAtOnce is how many runs a command is sent to at the same time.
 	sendsAtOnce = 10

@@ -98,7 +98,7 @@ type order struct {
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
 		Command: steer.Command{Name: form.Get("command"), CommandInput: protocol.CommandInput{
-			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, steer.MostReason),
+			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, protocol.MaxSaid),
 		}},
 		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),
 	}
@@ -107,8 +107,8 @@ func readOrder(form url.Values, by string) (order, error) {
 	default:
 		return o, &pageError{http.StatusBadRequest, "There is no such command."}
 	}
-	if len(o.Reason) > steer.MostReason {
-		return o, &pageError{http.StatusBadRequest, "The reason is too long: it may have " + strconv.Itoa(steer.MostReason) + " bytes."}
+	if len(o.Reason) > protocol.MaxSaid {
+		return o, &pageError{http.StatusBadRequest, "The reason is too long: it may have " + strconv.Itoa(protocol.MaxSaid) + " bytes."}
 	}
 	if o.Index != "" && (o.Name == steer.RetryNow || o.Name == steer.Skip || o.Name == reprocess) {
 		index, err := strconv.Atoi(o.Index)
