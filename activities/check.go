@@ -33,12 +33,12 @@ const (
 // run Python, it compiles their code. Problems of the playbook are its result; it
 // never fails.
 func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	_, result := c.check(in)
+	_, result := checkPlaybook(c, in)
 	return result, nil
 }
 
-// check is Check, and gives the playbook as far as it can be read.
-func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
+// checkPlaybook validates a playbook against the tools of c. It returns the playbook as far as it can be read.
+func checkPlaybook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, interpreter.CheckResult) {
 	file := source.NewFile(in.Name, []byte(in.Source))
 	workload, ok := in.Workload.Data.(map[string]any)
 	if !ok && in.Workload.Data != nil {
@@ -47,7 +47,7 @@ func (c *Catalogue) check(in interpreter.CheckInput) (*playbook.Playbook, interp
 			Count:    1,
 		}
 	}
-	files := check.NewFiles(c.fileOf(in.Files))
+	files := check.NewFiles(filesOf(c.res.Playbooks, in.Files))
 	book, found := check.Validate(file, c, check.Options{Workload: workload, Limits: c.res.Limits, Files: files})
 	result := interpreter.CheckResult{Limits: interpreter.NewRunLimits(c.res.Limits), Files: recorded(files, in.Files)}
 	result.Limits.MaxPayload = c.res.Payloads.MaxBytes
@@ -93,7 +93,7 @@ func bounded(warnings []string) []string {
 // CheckRun is Check for a run that begins: it also finds out whether this worker has the connections that
 // sinks of the run are certain to need.
 func (c *Catalogue) CheckRun(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-	book, result := c.check(in)
+	book, result := checkPlaybook(c, in)
 	if result.Count > 0 {
 		return result, nil
 	}

@@ -15,15 +15,15 @@ import (
 	"reprise/interpreter/playbook/check"
 )
 
-// fileOf gives the playbooks that a run names: those that it has, and by name those
-// of the worker's folder.
-func (c *Catalogue) fileOf(given map[string]string) func(name string) ([]byte, error) {
+// filesOf returns a function that reads the playbooks that a run names: given ones, and by name playbooks of the
+// worker's folder.
+func filesOf(folder string, given map[string]string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if text, found := given[name]; found {
 			return []byte(text), nil
 		}
 		if file, named := strings.CutPrefix(name, playbook.NamedScheme); named {
-			return ReadNamed(c.res.Playbooks, file)
+			return ReadNamed(folder, file)
 		}
 		return nil, fmt.Errorf("the run was started without the file %q, which starter would send with it", name)
 	}

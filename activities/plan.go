@@ -13,6 +13,7 @@ import (
 	"reprise/activities/attempt"
 	"reprise/activities/tool"
 	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -54,16 +55,16 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 		p.files[file.Name] = file.Source
 	}
 	p.planSteps(ctx, book, task, "", 0)
-	c.mask(p.steps)
+	maskSteps(p.steps, c.res.Secrets)
 	answer.Steps = p.steps
 	return answer, nil
 }
 
-// mask takes the secrets of the worker's connections out of what a plan has from data and errors.
-func (c *Catalogue) mask(steps []interpreter.StepPlan) {
+// maskSteps takes the secrets of the worker's connections out of what a plan has from data and errors.
+func maskSteps(steps []interpreter.StepPlan, known *secrets.Masker) {
 	mask := func(texts ...*string) {
 		for _, text := range texts {
-			*text = c.res.Secrets.Text(*text)
+			*text = known.Text(*text)
 		}
 	}
 	for i := range steps {
@@ -75,13 +76,13 @@ func (c *Catalogue) mask(steps []interpreter.StepPlan) {
 		for j := range step.States {
 			state := &step.States[j]
 			mask(&state.State, &state.Problem)
-			state.Watermark = expression.Of(c.res.Secrets.Value(state.Watermark.Data))
-			state.ReadsFrom = expression.Of(c.res.Secrets.Value(state.ReadsFrom.Data))
+			state.Watermark = expression.Of(known.Value(state.Watermark.Data))
+			state.ReadsFrom = expression.Of(known.Value(state.ReadsFrom.Data))
 		}
 		for j := range step.Sinks {
 			sink := &step.Sinks[j]
 			mask(&sink.Target, &sink.Problem)
-			sink.Element = expression.Of(c.res.Secrets.Value(sink.Element.Data))
+			sink.Element = expression.Of(known.Value(sink.Element.Data))
 			if sink.Table == nil {
 				continue
 			}

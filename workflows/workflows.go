@@ -1,7 +1,7 @@
 // Package workflows is the Temporal side of Reprise: it has package interpreter decide,
 // waits durably, and calls the activities by name. It holds no rule of the language.
 //
-// Each package below imports only those before it: protocol, gate, keeper, control, drive, loop, run.
+// Each package below imports only packages before it: protocol, gate, keeper, control, drive, loop, run.
 package workflows
 
 import (

@@ -186,7 +186,7 @@ func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, er
 	}
 }
 
-// timeLimit is that of the input, which says none only in tests of tools.
+// timeLimit is the timeout of the input, which has none only in tests of tools.
 func timeLimit(in interpreter.ToolInput) time.Duration {
 	if in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second) {
 		return in.Timeout()
@@ -370,7 +370,7 @@ func NextDelivery(away time.Duration) time.Duration {
 	return min(max(away/60, time.Second), 15*time.Second)
 }
 
-// DeliverAgainAfter is DeliverAgain after a delay; 0 is that of the activity.
+// DeliverAgainAfter is DeliverAgain after a delay; 0 means the retry interval of the activity.
 func DeliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,

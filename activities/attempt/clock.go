@@ -9,10 +9,10 @@ import (
 
 // Clock has the time of the server. A call that continues now in an activity
 // and now in its workflow, or on another worker, measures its times by one clock:
-// that of this machine may be another one, and may be put forward or back.
+// the clock of this machine may show another time, and may be put forward or back.
 type Clock struct {
 	server, here time.Time
-	skipped      func() time.Time // that of Host, nil on a server
+	skipped      func() time.Time // the clock of Host, nil on a server
 }
 
 // NewClock is the clock of an activity, right after its delivery.

@@ -55,7 +55,7 @@ type heartbeatDetails struct {
 	Step *interpreter.HostedStep `json:"step,omitempty"`
 }
 
-// next is where delivery n begins, with w the last state that those before it have left.
+// next is the state with which delivery n begins; w is the last state that earlier deliveries have left.
 // One that said nothing has not begun: from the second on, deliveries say so
 // before they act. The first one does so only where it announces; otherwise it may
 // have acted.
@@ -298,7 +298,7 @@ func (b *beginning) turnSeconds() float64 {
 	return b.turn.Round(time.Millisecond).Seconds()
 }
 
-// beginningIn is that of the attempt of ctx, nil outside of one.
+// beginningIn is the beginning of the attempt of ctx, nil outside of an attempt.
 func beginningIn(ctx context.Context) *beginning {
 	b, _ := tool.AttemptOf(ctx).(*beginning)
 	return b
@@ -391,7 +391,7 @@ func (b *beginning) withdraw() bool {
 	return !b.begun
 }
 
-// deliveryKey marks attempts inside Drive, whose delivery is that of the Drive.
+// deliveryKey marks attempts inside Drive, which share the delivery of the Drive.
 type deliveryKey struct{}
 
 // WithDelivery makes attempts ones inside a Drive, whose delivery is d.
@@ -440,10 +440,10 @@ func releaseMemory(ctx context.Context) {
 	}
 }
 
-// IsHosted reports whether ctx is that of a Drive, whose heartbeats are those of all its calls.
+// IsHosted reports whether ctx belongs to a Drive, whose heartbeats are for all its calls.
 func IsHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
 
-// newBeginning is that of an attempt of ctx.
+// newBeginning is the beginning of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*Delivery); ok {
 		return &beginning{delivery: d, hosted: true}

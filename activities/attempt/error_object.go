@@ -56,7 +56,7 @@ func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpret
 	return &masked
 }
 
-// failedToSend makes the failure of a request that of the webhook which sends it.
+// failedToSend turns the failure of a request into a failure of the webhook that sends it.
 func failedToSend(object *interpreter.ErrorObject) {
 	switch object.Kind {
 	case interpreter.KindHTTP:

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter"
 )
 
-// pauseGate is what every attempt passes right before it begins: it holds those whose
+// pauseGate is what every attempt passes right before it begins: it holds attempts whose
 // run or step is paused.
 type pauseGate struct {
 	logger   *slog.Logger
@@ -57,7 +57,7 @@ func (g *pauseGate) pass(ctx context.Context, by holding) (interpreter.Control, 
 	return control, ctx.Err()
 }
 
-// control is that of a run, no earlier than a version.
+// control is the control of a run, no earlier than a version.
 func (g *pauseGate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	control, err := g.controls.of(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
 	if err != nil && ctx.Err() == nil {

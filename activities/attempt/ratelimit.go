@@ -45,7 +45,7 @@ type pacer struct {
 	mu     sync.Mutex
 	queues map[string]*turnQueue
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
-	// slots are those of the worker in which attempts wait, with how many.
+	// slots are the slots of the worker in which attempts wait, with how many.
 	slots map[*Delivery]int
 }
 
@@ -68,7 +68,7 @@ type turnQueue struct {
 	askedUntil time.Time         // until when it asked to wait, the last time
 	answer     estimate          // how long a lease takes to arrive
 	ready      estimate          // how long an attempt takes to begin
-	leaving    []leaving         // those that are sent away and do not know yet
+	leaving    []leaving         // waiters that are sent away and do not know yet
 	sends      []*time.Time      // when attempts of this worker arrived, at the latest
 	local      ratelimit.Limiter // outside of activities
 }

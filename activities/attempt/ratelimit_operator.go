@@ -16,11 +16,11 @@ import (
 const defaultMaxPause = 5 * time.Minute
 
 // RateLimits are the operator's limits, by their keys: names that playbooks
-// share, or hosts. All requests to such a key are under its limit, those of all playbooks
+// share, or hosts. All requests to such a key are under its limit, from all playbooks
 // together; playbooks can ask for less and not for more.
 type RateLimits map[string]playbook.OwnedLimit
 
-// maxPause is how long an answer may hold back those under a limit.
+// maxPause is how long an answer may hold back the attempts under a limit.
 func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
 	if pause := r[limit.Key].MaxPause; pause > 0 {
 		return pause
@@ -70,7 +70,7 @@ func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
 	return limit
 }
 
-// mostWarned bounds what is remembered of those that were warned.
+// mostWarned bounds the steps that are remembered as warned about, in memory.
 const mostWarned = 1000
 
 // Warnings are about steps that ask for more than the operator gives, as far as

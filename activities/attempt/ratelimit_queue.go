@@ -177,7 +177,7 @@ func (l *turnQueue) sleep(least, next time.Time) {
 	}
 }
 
-// request sorts the waiters, and returns those for which it requests turns, the
+// request sorts the waiters, and returns the waiters for which it requests turns, the
 // request, and the pause that it reports; without waiters the queue is no longer
 // served.
 func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
@@ -218,7 +218,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.L
 	return asked, request, l.pause
 }
 
-// The order of a queue: first attempts whose turn is due, then those with a promise,
+// The order of a queue: first attempts whose turn is due, then attempts with a promise,
 // then the rest.
 const (
 	positionDue = iota
@@ -236,7 +236,7 @@ func (w *waiter) position() int {
 	return positionFresh
 }
 
-// byPosition is the order of waiters: of those whose turn is due, the one that has
+// byPosition is the order of waiters: of waiters whose turn is due, the one that has
 // waited longest is first.
 func byPosition(a, b *waiter) int {
 	if order := cmp.Compare(a.position(), b.position()); order != 0 {

@@ -40,7 +40,7 @@ func newRecent[V any](read func(ctx context.Context, workflowID string) (V, erro
 }
 
 // of is what is known of a run: no older than interpreter.ControlPatience, and read anew
-// where it does not serve. The error is that of the request; the value is then that
+// if it does not serve. The error is the request's; the value is then the one
 // which was read last.
 func (r *recent[V]) of(ctx context.Context, workflowID string, serves func(V) bool) (V, error) {
 	run := r.run(workflowID)

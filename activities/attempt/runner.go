@@ -47,7 +47,7 @@ type Activity struct {
 // tool is added any more.
 type Runner struct {
 	Resources Resources
-	// Tools are those whose attempts it makes, by name; tools may be added before the first attempt.
+	// Tools are the tools whose attempts it makes, by name; tools may be added before the first attempt.
 	Tools map[string]tool.Tool
 
 	pacer *pacer
@@ -123,7 +123,7 @@ func (r *Runner) function(name string) measuredFunc {
 
 // Try makes one attempt outside of Temporal, as an activity would: under its rate limit,
 // within its time, and without secrets in what it gives. A failure of the tool is an outcome; the
-// error is that of ctx.
+// error is ctx's.
 func (r *Runner) Try(ctx context.Context, in interpreter.ToolInput) (interpreter.Outcome, error) {
 	made, err := r.Make(WithDelivery(ctx, NewDelivery(ctx, false)), in)
 	if ctx.Err() != nil {
@@ -190,7 +190,7 @@ func (r *Runner) CheckConnections(sinks []interpreter.SinkConnection) error {
 type Attempt struct {
 	Outcome interpreter.Outcome
 	Size    int // bytes of JSON
-	// Noted and Unnotable are those of [interpreter.ToolResult].
+	// Noted and Unnotable are as in [interpreter.ToolResult].
 	Noted     []byte
 	Unnotable bool
 	Turn      float64 // seconds that it waited for its turn

@@ -107,7 +107,7 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 		known = append(known, texts...)
 		opened[step] = value
 	}
-	// Answers other than those of http are not looked through as they come.
+	// Only answers of http are searched as they come.
 	tool.SecretsOf(ctx).InspectAll(in.Tool)
 	revealed, err := in.Reveal(opened, func(value any) { tool.SecretsOf(ctx).AddDerived(secretTexts(value), known) })
 	if err != nil {
@@ -132,7 +132,7 @@ func (res Resources) open(in interpreter.ToolInput, step, text string) (any, err
 	return value, nil
 }
 
-// secretTexts are the texts and numbers in a value, each once, and those of the
+// secretTexts are the texts and numbers in a value, each once, and in the
 // keys of its maps that cannot be taken for words.
 func secretTexts(v any) []string {
 	var texts []string

@@ -92,7 +92,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	return nil
 }
 
-// waitWithHeartbeats waits and sends heartbeats. The error is that of ctx, or says that the
+// waitWithHeartbeats waits and sends heartbeats. The error is ctx's, or says that the
 // worker stops.
 func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
 	over := time.After(wait)
@@ -239,7 +239,7 @@ func (o *outcomeStore) watch(ctx, bounded context.Context, end func()) {
 	}
 }
 
-// beats remembers what the last heartbeat said, so that those of an
+// beats remembers what the last heartbeat said, so that heartbeats of an
 // outcomeStore say the same.
 type beats struct {
 	interceptor.ActivityOutboundInterceptorBase

@@ -73,7 +73,7 @@ func (w *watch) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// fly counts the attempt among those that run, or no more.
+// fly counts the attempt as running, or no longer.
 func (w *watch) fly(n int64) {
 	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 }

@@ -41,7 +41,7 @@ type Turns interface {
 type workerKey struct{}
 
 // WithWorker makes the context that a worker gives to its activities. Without it
-// heartbeats are those of the SDK, which gathers them, and an attempt is cut
+// the SDK sends the heartbeats, and gathers them, and an attempt is cut
 // when its worker stops.
 func WithWorker(ctx context.Context, host Worker) context.Context {
 	return context.WithValue(ctx, workerKey{}, host)

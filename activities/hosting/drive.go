@@ -200,7 +200,7 @@ func (d *driveRun) driveAll(ctx context.Context) error {
 			err := d.calls[i].drive(inner)
 			if d.tally.budgetError() != nil {
 				stop()
-				return nil // those that run stay where they are
+				return nil // running ones stay where they are
 			}
 			return d.noteReturned(err)
 		})
@@ -272,7 +272,7 @@ type progressDetails struct {
 	State attempt.DeliveryState `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
-	// Step is how far the one call of a step has come, which people see; nil for those of a loop, and before its first request.
+	// Step is how far the one call of a step has come, which people see; nil for calls of a loop, and before its first request.
 	Step  *interpreter.HostedStep `json:"step,omitempty"`
 	bytes int
 }

@@ -45,7 +45,7 @@ type hostedCall struct {
 	unnotable bool
 	shownAt   time.Time // of the last report of progress
 	// unlogged says that the decision about the attempt is not in the log yet. The
-	// workflow logs those that are returned to be decided there.
+	// workflow logs failures that are returned to be decided there.
 	unlogged bool
 }
 
@@ -419,7 +419,7 @@ func (h *hostedCall) prepare(ctx context.Context, in interpreter.ToolInput) inte
 }
 
 // noteFor is the note of the write that is due, nil where its sink takes none or
-// there is too much to note. warnings are those of the sink's call.
+// there is too much to note. warnings are the warnings of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {

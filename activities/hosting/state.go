@@ -26,7 +26,7 @@ type StateStores struct {
 	lent     tool.Resources // has the connections of places without a tool
 }
 
-// NewStateStores are those that attempts of tools reach; lent is what these tools have.
+// NewStateStores are the stores that attempts of tools reach; lent is what these tools have.
 func NewStateStores(attempts *attempt.Runner, lent tool.Resources) *StateStores {
 	return &StateStores{Groups: keeper.NewStates(), attempts: attempts, lent: lent}
 }

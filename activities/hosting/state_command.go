@@ -56,7 +56,7 @@ func (s *StateStores) Command(ctx context.Context, command interpreter.StateComm
 	return answer, err
 }
 
-// withTool is a place with its tool: where it has none, that of the connection, or else postgres, whose
+// withTool is a place with its tool: if it has none, the tool of the connection, or else postgres, whose
 // error says what the connection lacks.
 func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
 	if place.Tool != "" {
@@ -71,14 +71,14 @@ func (s *StateStores) withTool(place interpreter.ToolInput) *interpreter.ToolInp
 	return &place
 }
 
-// States are those whose names have a prefix.
+// States are the states whose names have a prefix.
 func (p placeStore) States(ctx context.Context, prefix string) ([]incremental.State, error) {
 	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.State, error) {
 		return of.States(ctx, place, prefix)
 	})
 }
 
-// History is that of a state.
+// History is the changes of a state.
 func (p placeStore) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
 	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.StateChange, error) {
 		return of.StateHistory(ctx, place, name)

@@ -79,7 +79,7 @@ func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.TableWrite, fou
 			LEFT JOIN pg_namespace n ON n.oid = l.collnamespace
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
-		var column sqltool.InspectedColumn
+		var column sqltool.TargetColumn
 		err := scan(&column.Name, &column.Type, &column.NotNull, &column.Default, &column.ReadOnly)
 		found.Columns = append(found.Columns, column)
 		return err

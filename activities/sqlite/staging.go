@@ -72,7 +72,7 @@ func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found 
 	err := t.Query(ctx, `SELECT name, type, "notnull", coalesce(dflt_value, ''), hidden FROM pragma_table_xinfo($1) ORDER BY cid`, []any{name},
 		func(scan func(...any) error) error {
 			var (
-				column sqltool.InspectedColumn
+				column sqltool.TargetColumn
 				hidden int
 			)
 			err := scan(&column.Name, &column.Type, &column.NotNull, &column.Default, &hidden)
@@ -86,7 +86,7 @@ func (t tableTx) inspectColumns(ctx context.Context, name, quoted string, found 
 	if err != nil {
 		return err
 	}
-	collations, err := collationsOf(ctx, t, quoted, lists.Map(found.Columns, func(c sqltool.InspectedColumn) string { return c.Name }))
+	collations, err := collationsOf(ctx, t, quoted, lists.Map(found.Columns, func(c sqltool.TargetColumn) string { return c.Name }))
 	if err != nil {
 		return err
 	}

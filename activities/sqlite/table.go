@@ -113,15 +113,15 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 // LacksSchema gives false: the schemas of SQLite are files.
 func (tableTx) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) { return false, nil }
 
-// Turns parts a write: a statement writes rows with the same columns.
-func (tableTx) Turns(_ context.Context, w *sqltool.TableWrite) (turns []*sqltool.TableWrite, _ error) {
+// Passes splits a write further: a statement writes rows with the same columns.
+func (tableTx) Passes(_ context.Context, w *sqltool.TableWrite) (passes []*sqltool.TableWrite, _ error) {
 	if !w.Updates() || !w.Repeats() {
 		return w.InRuns(), nil
 	}
-	for _, turn := range w.TurnsOf(w.KeyNumbers()) {
-		turns = append(turns, turn.InRuns()...)
+	for _, pass := range w.PassesOf(w.KeyNumbers()) {
+		passes = append(passes, pass.InRuns()...)
 	}
-	return turns, nil
+	return passes, nil
 }
 
 // Change changes the table. The transaction has the file to itself.

@@ -72,9 +72,9 @@ type TableTx interface {
 	Insert(ctx context.Context, w *TableWrite) (WriteResult, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
 	Delete(ctx context.Context, w *TableWrite) (int64, error)
-	// Turns parts a write into what is made one after the other, so that rows of one key, by the database's own equality,
-	// meet as if each was written by itself. A turn deletes before it writes.
-	Turns(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
+	// Passes splits a write into parts that are written one after the other, so that rows of one key, by the database's own equality,
+	// meet as if each was written by itself. A pass deletes before it writes.
+	Passes(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
 	// DeleteBelow deletes rows below others from the table of a write, whose columns are known, and gives how many there were.
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 }
@@ -192,34 +192,34 @@ func (w *TableWrite) discardNoBytes(column Column) {
 	}
 }
 
-// WriteRows deletes and writes the rows of a write that is settled, turn by turn.
+// WriteRows deletes and writes the rows of a write that is settled, pass by pass.
 func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteResult, err error) {
 	insert, fit, err := inserting(ctx, tx, w)
 	if err != nil {
 		return written, err
 	}
-	turns, err := tx.Turns(ctx, fit)
+	passes, err := tx.Passes(ctx, fit)
 	if err != nil {
 		return written, err
 	}
-	for _, turn := range turns {
-		if len(turn.Deletes) > 0 {
-			if err := deleteChildren(ctx, tx, w, turn); err != nil {
+	for _, pass := range passes {
+		if len(pass.Deletes) > 0 {
+			if err := deleteChildren(ctx, tx, w, pass); err != nil {
 				return written, err
 			}
-			deleted, err := tx.Delete(ctx, turn)
+			deleted, err := tx.Delete(ctx, pass)
 			if written.deleted += deleted; err != nil {
 				return written, err
 			}
 		}
-		inserted, err := insert(ctx, turn)
+		inserted, err := insert(ctx, pass)
 		if err != nil {
 			return written, err
 		}
-		if !turn.counted {
+		if !pass.counted {
 			written = written.Plus(inserted)
 		}
-		if err := writeChildren(ctx, tx, w, turn); err != nil {
+		if err := writeChildren(ctx, tx, w, pass); err != nil {
 			return written, err
 		}
 	}

@@ -64,13 +64,13 @@ func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrit
 
 // newerKey are the columns by which rows are compared: those of the key, or else the one that bounds what is replaced. There
 // are none where the table lacks one of them.
-func (s *stage) newerKey(target *TargetTable) (key []InspectedColumn) {
+func (s *stage) newerKey(target *TargetTable) (key []TargetColumn) {
 	names := s.write.Key
 	if where := s.write.where; len(names) == 0 && where != nil {
 		names = []string{where.column}
 	}
 	for _, name := range names {
-		at := slices.IndexFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == name })
+		at := slices.IndexFunc(target.Columns, func(c TargetColumn) bool { return c.Name == name })
 		if at < 0 {
 			return nil
 		}
@@ -107,14 +107,14 @@ func (s *stage) beginReading(ctx context.Context) error {
 		d          = s.tx.Dialect()
 		newer      = s.write.newerOf(d, s.write.ID, schema...)
 		key        = s.newerKey(target)
-		columns    = lists.Map(key, func(c InspectedColumn) string { return quoteName(c.Name) + " " + c.Type })
+		columns    = lists.Map(key, func(c TargetColumn) string { return quoteName(c.Name) + " " + c.Type })
 		withOthers = slices.Concat(columns, []string{goneColumn + " boolean", noteColumn + " text", givenColumn + " bigint"})
 	)
 	if _, err := s.tx.Exec(ctx, "CREATE TABLE "+newer.QuotedTable()+" ("+strings.Join(withOthers, ", ")+")"); err != nil {
 		return err
 	}
 	if len(key) > 0 { // some types have no order
-		names := QuoteNames(lists.Map(key, func(c InspectedColumn) string { return c.Name }))
+		names := QuoteNames(lists.Map(key, func(c TargetColumn) string { return c.Name }))
 		_ = s.tx.Try(ctx, func() error {
 			_, err := s.tx.Exec(ctx, "CREATE INDEX "+quoteName(newer.Table[len(newer.Table)-1]+"_key")+" ON "+newer.QuotedTable()+" ("+names+")")
 			return err

@@ -122,13 +122,13 @@ type StagingTx interface {
 	Free(ctx context.Context, table []string) (bool, error)
 }
 
-// TargetTable describes the target of staged rows, as the table beside it has to be made.
+// TargetTable describes the table that staged rows are for, as far as the table beside it has to be like it.
 type TargetTable struct {
 	Schema string // "" where there is one
 	// NoSchema says that the table's schema is not there.
 	NoSchema bool
 	Refused  string // why rows of it cannot be replaced, "" if they can
-	Columns  []InspectedColumn
+	Columns  []TargetColumn
 	Checks   []string // clauses of CREATE TABLE
 	Options  string   // behind CREATE TABLE
 	// Referencing are the other tables whose foreign keys point at it.
@@ -152,8 +152,8 @@ func (i *TargetTable) AddReference(scan func(...any) error) error {
 	return err
 }
 
-// InspectedColumn is a column with what a row needs for it.
-type InspectedColumn struct {
+// TargetColumn is a column of that table, as CREATE TABLE defines it.
+type TargetColumn struct {
 	Name     string
 	Type     string // with its collation
 	NotNull  bool
@@ -682,7 +682,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 					return nil, err
 				}
 			}
-			of := slices.IndexFunc(inspected.Columns, func(c InspectedColumn) bool { return c.Name == column.Name })
+			of := slices.IndexFunc(inspected.Columns, func(c TargetColumn) bool { return c.Name == column.Name })
 			if of < 0 {
 				continue // it is gone again
 			}
@@ -696,7 +696,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 
 // definition is the definition of the column in a table beside its own: what a row lacks is there what it would be in its
 // target, and what cannot be NULL in the target cannot be NULL beside it.
-func (c InspectedColumn) definition() string {
+func (c TargetColumn) definition() string {
 	definition := quoteName(c.Name) + " " + c.Type
 	if c.ReadOnly {
 		return definition
@@ -756,8 +756,8 @@ func (s *stage) inspect(ctx context.Context) (*TargetTable, error) {
 		return nil, tool.Errorf("foreign keys of %s point at table %q, so its rows cannot all be deleted; add key, so that only differences are written",
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
-	if where := w.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
-		columns := lists.Map(target.Columns, func(c InspectedColumn) Column { return Column{Name: c.Name, Type: c.Type} })
+	if where := w.where; where != nil && !slices.ContainsFunc(target.Columns, func(c TargetColumn) bool { return c.Name == where.column }) {
+		columns := lists.Map(target.Columns, func(c TargetColumn) Column { return Column{Name: c.Name, Type: c.Type} })
 		return nil, w.lacksColumn(columns, where.column, "replace_where: ")
 	}
 	return target, nil

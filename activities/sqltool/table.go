@@ -33,7 +33,7 @@ type TableWrite struct {
 	given       int              // how many rows it had at first
 	// repeats says that several rows have one key, by the database's equality.
 	repeats bool
-	// counted says that its rows of the table are those of a turn before.
+	// counted says that an earlier pass has counted the rows of the table that it writes.
 	counted  bool
 	cursor   *incremental.CursorField // that of the step, nil for none
 	planned  bool                     // nothing is written, and its rows are not known

@@ -56,7 +56,7 @@ type State struct {
 	// stays as it is.
 	Todo             []Todo                 `json:"todo,omitempty"`
 	StartedAt        time.Time              `json:"started_at,omitzero"`
-	request.Requests                        // the one at hand, and those made
+	request.Requests                        // the one at hand, and the ones made
 	Attempts         int                    `json:"attempts"`
 	RequestAttempts  int                    `json:"request_attempts"`
 	Lost             int                    `json:"lost,omitempty"`     // how often the request has lost its workers

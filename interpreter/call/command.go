@@ -112,7 +112,7 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	return r.keeps.Write(r.state.Watermark, r.config.Chosen(choice), move, r.state.last().End != nil, r.state.StartedAt)
 }
 
-// newSink is the call of a sink. config is that of the call or step the sink belongs to, with the scope at
+// newSink is the call of a sink. config is the configuration of the call or step the sink belongs to, with the scope at
 // that point.
 func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 	config.Action, config.Policies = of.Action, config.Limits.SinkPolicies(config.Book, of, config.toolOf(of))

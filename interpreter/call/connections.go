@@ -65,7 +65,7 @@ func StartConnections(book *playbook.Playbook, workload map[string]any, files ma
 // a request to the server, and they may be nested and many.
 const mostSearched = 500
 
-// connectionSearch finds the StartConnections of a run and of those that it starts.
+// connectionSearch finds the StartConnections of a run and of the runs that it starts.
 type connectionSearch struct {
 	files map[string]string
 	now   time.Time
@@ -79,7 +79,7 @@ type childRun struct {
 	workload string
 }
 
-// run finds those of one run, which is a child of so many others.
+// run finds the connections of one run, which is a child of so many others.
 func (s *connectionSearch) run(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
 	data := interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, workload)),
@@ -106,7 +106,7 @@ func (s *connectionSearch) run(book *playbook.Playbook, workload map[string]any,
 	return all
 }
 
-// child finds those of the run that a call starts and whose failure is that of its step.
+// child finds the connections of the run that a call starts, if that run's failure fails its step.
 func (s *connectionSearch) child(c Config, depth int) []interpreter.SinkConnection {
 	action := c.Book.Resolve(c.Action)
 	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {

@@ -28,7 +28,7 @@ type continuation struct {
 	Seen      int  `json:"seen,omitempty"`
 }
 
-// behindState is between the JSON of a continuation and that of what the call has collected, which is most of it. Compact JSON
+// behindState is between the JSON of a continuation and the JSON of what the call has collected, which is most of it. Compact JSON
 // has none.
 const behindState = '\n'
 
@@ -37,7 +37,7 @@ const behindState = '\n'
 const compression = flate.BestSpeed
 
 var compressors = sync.Pool{New: func() any {
-	compressor, _ := flate.NewWriter(nil, compression) // its only error is that of the level
+	compressor, _ := flate.NewWriter(nil, compression) // its only error is an invalid level
 	return compressor
 }}
 

@@ -26,7 +26,7 @@ type decided struct {
 }
 
 // start begins the call: by a claim of its state, where it keeps one, or by having the tables of its sinks know that it begins to
-// read, where those publish all rows together.
+// read, if these publish all rows together.
 func (c *Call) start(now time.Time) {
 	c.state.StartedAt = now
 	switch {

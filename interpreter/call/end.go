@@ -26,7 +26,7 @@ func (c *Call) failBy(where string, err error, now time.Time) {
 	c.fail(interpreter.ExpressionError(c.config.Book, where, err), now)
 }
 
-// end plans the end of the call, with the sinks of its result behind that of
+// end plans the end of the call, with the sinks of its result behind the sink of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	if c.startNextSlice(result, page) {
@@ -94,7 +94,7 @@ func (r reader) collectsAnswers() bool {
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves
-// the move to the result. The error is that of a token.
+// the move to the result. The error is about a token.
 func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	own := r.state.Watermark
 	if own == nil {

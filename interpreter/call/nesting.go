@@ -16,12 +16,12 @@ import (
 type Nesting struct {
 	// Parents are the parent runs, the first one first.
 	Parents []interpreter.Parent `json:"parents,omitempty"`
-	// Depth is how many parent runs there are, also those that do not wait.
+	// Depth is how many parent runs there are, including parents that do not wait.
 	Depth int `json:"depth,omitempty"`
 	// Tree names the workflow that counts the child runs of the first run, and refuses more than it allows.
 	Tree interpreter.Tree `json:"tree,omitzero"`
-	// The fields that follow are set where the step runs another playbook. Files are those that
-	// it names, and those that these name.
+	// The fields that follow are set where the step runs another playbook. Files are the playbooks that
+	// it names, and the ones that these name.
 	Files            map[string]string `json:"files,omitempty"`
 	Strict           bool              `json:"strict,omitempty"`
 	SearchAttributes bool              `json:"search_attributes,omitempty"`

@@ -19,7 +19,7 @@ type News struct {
 	Step  string `json:"step,omitempty"`
 	Visit int    `json:"visit,omitempty"`
 	Index *int   `json:"index,omitempty"`
-	// Status is the status of the run or the step, Attempts those that the step made.
+	// Status is the status of the run or the step, Attempts how many attempts the step made.
 	Status   interpreter.Status       `json:"status,omitempty"`
 	Attempts int                      `json:"attempts,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
@@ -71,7 +71,7 @@ func (n News) values() map[string]any {
 	return values
 }
 
-// NewNotice is the call of a notice that reports an event. config is that of the
+// NewNotice is the call of a notice that reports an event. config is the configuration of the
 // step that the news is of, with the scope in which the step has ended; of the run
 // it has no step. number distinguishes the calls of a notice whose place and visit
 // are the same, from 1. What a notice writes of itself is the news; result is what
@@ -96,7 +96,7 @@ func NoticeFailed(notice *playbook.Sink, failure *interpreter.ErrorObject) strin
 }
 
 // Exhausted is the error with which a policy has used up its attempts or pages in a step, nil
-// where none has: that of its call, or of an iteration, with its index.
+// if none has: the failure of its call, or of an iteration, with its index.
 func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
 	if result.Failed() && result.Error.Exhausted {
 		return result.Error, nil

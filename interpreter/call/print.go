@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Print identifies what a call requests, to compare it with that of an earlier call: by its
+// Print identifies what a call requests, to compare it with an earlier call: by its
 // first request, without the keys, and by what its step says. It is "" where no request
 // can be rendered.
 func (c *Config) Print(at time.Time) string {
@@ -66,7 +66,7 @@ func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, snaps
 	return t.Print(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
 }
 
-// Print is that of a call of the task, with the playbooks that it may run.
+// Print identifies what a call of the task requests, including the playbooks that it may run.
 func (t Task) Print(call *Call, at time.Time) string {
 	print := call.config.Print(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {

@@ -34,7 +34,7 @@ func (r reader) results() results {
 	return results{config: r.config, state: r.state, scope: r.policyScope}
 }
 
-// round identifies this round of the call for staged rows: a restart begins another, whose rows replace those of the last.
+// round identifies this round of the call for staged rows: a restart begins another, whose rows replace the rows of the last.
 func (r reader) round() sink.Round {
 	return sink.Round{Source: &r.config.Source, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
 }

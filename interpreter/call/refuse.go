@@ -15,7 +15,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Bounds of a failure that a policy makes of an answer, in characters; that of the body
+// Bounds of a failure that a policy makes of an answer, in characters; the bound of its body
 // in bytes of JSON.
 const (
 	// maxFailMessage bounds the message that a policy gives a failure, in characters: its

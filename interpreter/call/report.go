@@ -141,7 +141,7 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 	result := *c.Result()
 	result.Warnings = before.Warnings
 	if !failed.Page || failed.Do != "" {
-		result.Data = before.Data // the data of the call stays, as that of loops
+		result.Data = before.Data // the data of the call stays, as the data of loops does
 	}
 	c.state.replaceLast(Todo{End: &result})
 }

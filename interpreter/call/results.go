@@ -166,7 +166,7 @@ func (r results) wait(decision retry.Decision) *interpreter.Wait {
 }
 
 // phrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
-// UI, so it is no countdown. Its numbers are those of the policy: the attempt that follows, and how many it allows.
+// UI, so it is no countdown. Its numbers are the policy's: the attempt that follows, and how many it allows.
 func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
 	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
 		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.Short()}

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// rowSelection says which rows of a page count: by the step's rows and where, and without those that have no cursor.
+// rowSelection says which rows of a page count: by the step's rows and where, and without rows that have no cursor.
 type rowSelection struct {
 	config *Config
 	scope  func() *interpreter.Scope // of the policies

@@ -35,7 +35,7 @@ func (r reader) policyScope() *interpreter.Scope {
 	return scope.With(names)
 }
 
-// answerScope is the scope of a policy's conditions, and of its fail: the page at hand is among those that were
+// answerScope is the scope of a policy's conditions, and of its fail: the page at hand is among the pages that were
 // collected, as the policy adds it.
 func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
 	names := r.config.collectedNames()

@@ -12,7 +12,7 @@ import (
 
 // StateAt is where a step keeps its state, as far as that is known without a run.
 type StateAt struct {
-	// Place and Group are those of interpreter.StateInput. Group is "" where each element has
+	// Place and Group are as in interpreter.StateInput. Group is "" where each element has
 	// one of its own.
 	Place *interpreter.ToolInput
 	Group string
@@ -25,7 +25,7 @@ type StateAt struct {
 	Key string
 }
 
-// StateAt says where the task's step keeps its state, or that of an element of its loop. The
+// StateAt says where the task's step keeps its state, or the state of an element of its loop. The
 // error is one of the playbook: it takes a run to know.
 func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (StateAt, error) {
 	snapshot := Snapshot{}

@@ -30,7 +30,7 @@ type View struct {
 	Stopped bool
 	Request request.Request // the one at hand
 	// Failure is the failure of the last attempt, or of a poll that waits for people; nil for none.
-	// Last is that of the last attempt alone, and Refused the one that a policy has made of its answer.
+	// Last is the failure of the last attempt alone, and Refused the failure that a policy has made of its answer.
 	Failure, Last, Refused *interpreter.ErrorObject
 	// OthersWait is how many seconds the attempts under the same rate limit wait, because a policy has read
 	// that in the last outcome; nil for none.

@@ -40,7 +40,7 @@ type Task struct {
 	Source string `json:"-"`
 }
 
-// Script is the playbook of a task, and those that it names. It is the same for all
+// Script is the playbook of a task, and the playbooks that it names. It is the same for all
 // children of a loop and would hide the rest of their input, so it travels as an argument
 // of its own, which the payload store keeps once. Kept in workflow history.
 type Script struct {
@@ -154,7 +154,7 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapsh
 	return call
 }
 
-// afterOf are the sinks that a call of the step, or of one iteration, writes to behind those of its policies.
+// afterOf are the sinks that a call of the step, or of one iteration, writes to after the sinks of its policies.
 func afterOf(step *playbook.Step, snapshot Snapshot) []*playbook.Sink {
 	if snapshot.Index != nil {
 		return step.Loop.Sinks
@@ -171,7 +171,7 @@ type DriveInput struct {
 	// other, and none begins before the one before it has ended.
 	Width int `json:"width,omitempty"`
 	// LoopCounts is set where the calls are iterations of a loop with a failure budget:
-	// once it is spent, no call begins and those that have begun are left.
+	// once it is spent, no call begins and begun calls are left.
 	Known *interpreter.LoopCounts `json:"known,omitempty"`
 	// Pages limits the activity to pages of calls that have begun; what else
 	// happens is left to the workflow. See Call.Detach.
@@ -180,7 +180,7 @@ type DriveInput struct {
 	MostPages int `json:"most_pages,omitempty"`
 	// Recall asks for nothing but what ledgers hold of the calls.
 	Recall bool `json:"recall,omitempty"`
-	// ControlID and ControlVersion are those of ToolInput, for all attempts.
+	// ControlID and ControlVersion are as in ToolInput, for all attempts.
 	ControlID      string `json:"control_id,omitempty"`
 	ControlVersion int    `json:"control_version,omitempty"`
 }
@@ -202,7 +202,7 @@ type Driven struct {
 	// the activity.
 	SeenBefore int                     `json:"seen_before,omitempty"`
 	Result     *interpreter.CallResult `json:"result,omitempty"`
-	// Noted and Written are those of State, of a call with a result.
+	// Noted and Written are as in State, of a call with a result.
 	Noted   Noted `json:"noted,omitempty"`
 	Written int   `json:"written,omitempty"`
 	// Outcome is the outcome of the last attempt, if State is the state before it: the two together are smaller than the state

@@ -28,7 +28,7 @@ type Todo struct {
 // PendingAttempt is an attempt that has to be made. Kept with State.
 type PendingAttempt struct {
 	// Request is the one of the next page, while the sink of the page before is to
-	// be written; then it becomes that of the state.
+	// be written; then it becomes the state's.
 	Request *request.Request `json:"request,omitempty"`
 	// Slice is the one that the request begins, nil for the one at hand.
 	Slice *incremental.Slice `json:"slice,omitempty"`

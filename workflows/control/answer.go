@@ -98,7 +98,7 @@ func (c *Controls) answerSignalled(ctx workflow.Context, answer interpreter.Answ
 	}
 }
 
-// Bounds of the answers that wait to be passed on: of those to one call, and of all.
+// Bounds of the answers that wait to be passed on, to one call and in all.
 const (
 	// maxForwardedTo bounds the answers to one call that wait to be passed on to the workflow
 	// that has it: whoever has its token may send any number.

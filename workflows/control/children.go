@@ -16,7 +16,7 @@ func (c *Controls) Steer(to gate.Recipient) *gate.SteeredChild {
 	return added
 }
 
-// AcceptedUpdates counts those of this history.
+// AcceptedUpdates counts the updates that this history has accepted.
 func (c *Controls) AcceptedUpdates() int { return c.Updates }
 
 // StopSteering has a child signalled no more (gate.SteeredChildren).

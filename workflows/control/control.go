@@ -20,7 +20,7 @@ import (
 )
 
 // Controls is what a workflow knows of the requests of people to its run, with the
-// waits that this may end and the children to which it is passed on.
+// waits that they may end and the children to which they are passed on.
 type Controls struct {
 	interpreter.Control
 	Run      string // workflow ID of the run
@@ -44,8 +44,8 @@ type Controls struct {
 	// Commands wait until the run has begun, and Answers until it awaits some.
 	Commands, Answers updateGate
 	awaitsAnswers     bool
-	// Reports are the last ones of the children, by their workflow IDs; Reported is the last
-	// that the parent workflow was sent, and changed has another one made.
+	// Reports are the last reports of the children, by their workflow IDs. Reported is the last report that was sent to
+	// the parent workflow; changed makes another one if the waits have changed.
 	Reports  map[string]protocol.WaitReport
 	Reported protocol.WaitReport
 	changed  func(workflow.Context)
@@ -54,7 +54,7 @@ type Controls struct {
 
 // OpenWait is a wait of a call in this workflow that people may end.
 type OpenWait struct {
-	// Step and Index are of what waits, and call is that, nil for moves at the end of a run.
+	// Step and Index name what waits; call is the call that waits, nil for moves at the end of a run.
 	Step    string
 	Index   *int
 	call    *call.Call
@@ -86,7 +86,7 @@ func (c *Controls) Renew() {
 	}
 }
 
-// WithControls gives a workflow what it knows of its run's control, and of that of its
+// WithControls gives a workflow what it knows of the control of its run, and of its
 // parent runs.
 func WithControls(
 	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
@@ -207,7 +207,7 @@ func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 }
 
 // Sleep is a durable timer whose summary says what a call waits for. It ends early
-// where people decide about the call. The error is that of a cancelled ctx.
+// if people decide about the call. The error is ctx's, if it was cancelled.
 func (c *Controls) Sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*protocol.ItemSettlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := NewOpenWait(call)
@@ -233,7 +233,7 @@ func (w *OpenWait) Outcome(ctx workflow.Context, err error) (*protocol.ItemSettl
 }
 
 // Release waits until people resume a call that is held, or decide about it. The error
-// is that of a cancelled ctx.
+// is ctx's, if it was cancelled.
 func (c *Controls) Release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*protocol.ItemSettlement, error) {
 	open := NewOpenWait(call)
 	open.paused = !hold.Exhausted

@@ -29,7 +29,7 @@ type OpenWaits struct {
 	open  int
 	of    map[interpreter.Status]int
 	until time.Time // when the first wait for a retry is over; zero where people decide about all
-	// Expires is when the first of those that children have reported is over.
+	// Expires is when the first wait that a child has reported is over.
 	Expires time.Time
 	// Reported says that a child has reported a wait, held that something is paused here, and
 	// fresh that a wait without an end may have just begun.

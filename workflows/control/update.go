@@ -27,7 +27,7 @@ func (g *updateGate) pass(ctx workflow.Context) {
 	gate.AwaitDespiteCancel(ctx, func() bool { return g.opened })
 }
 
-// Open lets updates pass, and returns once those that wait have been handled.
+// Open lets updates pass, and returns once all waiting updates have been handled.
 func (g *updateGate) Open(ctx workflow.Context) {
 	g.opened = true
 	gate.AwaitDespiteCancel(ctx, func() bool { return g.waiting == 0 })

@@ -54,7 +54,7 @@ type Driver struct {
 	answerTimer  *answerTimer
 }
 
-// Drive drives a call to its end within the workflow. slot is that of its child, nil
+// Drive drives a call to its end within the workflow. slot is the slot of its child workflow, nil
 // where it keeps what it has.
 func Drive(ctx workflow.Context, call *call.Call, waiting WaitRecorder, slot *control.Slot) interpreter.CallResult {
 	d := &Driver{Call: call, Waiting: waiting, Slot: slot}

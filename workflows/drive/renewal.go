@@ -24,7 +24,7 @@ const (
 
 // Renewal decides when calls continue as new.
 type Renewal struct {
-	After int // events from which they do; 0 is those of a long history
+	After int // events from which they do; 0 means as many as a long history has
 	Began int // length of the history at which they began
 	again int // size of the history from which the next check is made
 }

@@ -56,7 +56,7 @@ func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	}
 }
 
-// BegunBetween are those of some iterations that an earlier loop had begun.
+// BegunBetween are the iterations, of a range of indexes, that an earlier loop had begun.
 func BegunBetween(all []interpreter.BegunIteration, first, last int) []interpreter.BegunIteration {
 	return lists.Filter(all, func(begun interpreter.BegunIteration) bool { return begun.Index >= first && begun.Index <= last })
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // SteeredChildren is implemented by a workflow that has children: it knows each child that starts and ends, and passes the
-// commands of people on to those that are open.
+// commands of people on to the open ones.
 type SteeredChildren interface {
 	// Steer passes commands on to a child, from when its input is made until it has ended. A
 	// child whose start waits for room in a workflow task gets the commands of that time once
@@ -92,7 +92,7 @@ func (s *SteeredChild) signalWaiting(ctx workflow.Context) {
 // refuses over 2 MB, and a person may send any number while a child is busy.
 const maxThen = 100
 
-// mergeSteering adds a steering to those that wait to be sent, in their order. Of controls only the latest is kept, since each
+// mergeSteering adds a steering to the list of steerings to be sent, in their order. Of controls only the latest is kept, since each
 // has all that people requested. A decision about waiting calls is dropped if one that waits already covers the same calls.
 func mergeSteering(waiting []protocol.Steering, next protocol.Steering) []protocol.Steering {
 	for i := range waiting {

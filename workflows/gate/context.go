@@ -69,5 +69,5 @@ func AfterWait(ctx workflow.Context, wait time.Duration, summary string, do func
 // conditions that are bound to become true soon.
 func AwaitDespiteCancel(ctx workflow.Context, condition func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	_ = workflow.Await(disconnected, condition) // its error is that of a cancel
+	_ = workflow.Await(disconnected, condition) // its error says that it was cancelled
 }

@@ -18,8 +18,8 @@ type handledSignal struct {
 }
 
 // OnSignal registers the handler of a signal. Signals of one name are handled one after the
-// other, as they arrive. If signals of several names arrive in one task, those of the name
-// registered first are handled first. ctx has to be the workflow's own: that of a branch may be
+// other, as they arrive. If signals of several names arrive in one task, signals of the name
+// registered first are handled first. ctx has to be the workflow's own: the context of a branch may be
 // cancelled.
 func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	arrived := workflow.GetSignalChannel(ctx, name)

@@ -90,8 +90,8 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 
 // Send gives input to an activity or a child and waits for its result, which may also
 // be the details of a failure. what is the input in words. The error is an
-// *interpreter.ErrorObject where the input is too large, that of ctx where ctx was
-// cancelled before anything was sent, and else that of Temporal.
+// *interpreter.ErrorObject if the input is too large, ctx.Err() if ctx was
+// cancelled before anything was sent, and otherwise Temporal's error.
 func Send[Out any](ctx workflow.Context, to Recipient, input any, what string) (out Out, err error) {
 	sent, err := Start(ctx, to, input, what)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Handle) HasStarted() bool { return s.started.IsReady() }
 func (s *Handle) HasResult() bool { return s.result.IsReady() }
 
 // Start gives input to an activity or a child, once the workflow task has room for that.
-// The error is one of those of Send, of what was not sent.
+// The error is as of Send, for the results that were not sent.
 func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle, error) {
 	s := &Handle{to: to}
 	args := []any{input}
@@ -161,7 +161,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 	return s, nil
 }
 
-// Receive waits for a result; its errors are those of Send.
+// Receive waits for a result; its errors are as of Send.
 func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	err = s.result.Get(ctx, &out)
 	if err != nil && s.to.reports && protocol.DetailsOf(err, &out) {

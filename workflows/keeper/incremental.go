@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// StateWorkflow keeps the states of a group, those of a step whose rows go to no table. Its
+// StateWorkflow keeps the states of a group: of a step whose rows go to no table. Its
 // decisions are a rule of the interpreter (incremental.Keeper). It never ends: what it
 // knows is what the next run of the playbook begins with.
 func StateWorkflow(ctx workflow.Context, snapshot []byte) error {

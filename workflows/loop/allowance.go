@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// mostAdmitted is how many runs a loop requests at once from the census of its tree: those
+	// mostAdmitted is how many runs a loop requests at once from the census of its tree: runs
 	// it does not start are not available to others.
 	mostAdmitted = 100
 )

@@ -118,8 +118,8 @@ type batch struct {
 	drivers  []*drive.Driver // of calls that have begun here
 	ended    []interpreter.IterationResult
 	over     []bool // calls that are in ended
-	// earlier are the workflow IDs of those that had begun the calls when they were
-	// stopped, "" for those that need no query.
+	// earlier are the IDs of the workflows that had begun the calls when they were
+	// stopped, "" for calls that need no query.
 	earlier []string
 	// counted are calls that metrics have counted already, as an activity has completed
 	// them.
@@ -194,7 +194,7 @@ func (b *batch) open() []int {
 	return open
 }
 
-// outcomes counts the iterations that have ended, and those among them that failed.
+// outcomes counts the iterations that have ended, and how many of them failed.
 func (b *batch) outcomes() (ended, failed int) {
 	for _, iteration := range b.ended {
 		if iteration.Result.Failed() && !iteration.Cancelled {
@@ -204,7 +204,7 @@ func (b *batch) outcomes() (ended, failed int) {
 	return len(b.ended), failed
 }
 
-// due are those of the calls that an activity can take further.
+// due are the calls that an activity can take further.
 func (b *batch) due(calls []int) []int {
 	return lists.Filter(calls, b.isDue)
 }

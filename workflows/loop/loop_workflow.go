@@ -119,7 +119,7 @@ func newLoop(input protocol.LoopInput, step *playbook.Step, controls *control.Co
 }
 
 // newWindow is one slot for a sequential loop: it starts an iteration when the one
-// before has ended. People may change that of a parallel one while it runs.
+// before has ended. People may change the width of a parallel loop while it runs.
 func (l *Loop) newWindow() *window {
 	if l.loop.Mode != playbook.Parallel {
 		one := func() int { return 1 }
@@ -229,7 +229,7 @@ func (l *Loop) runLeaf(ctx workflow.Context) {
 	}
 }
 
-// withinBudget ends the loop once its failure budget is spent: those in flight
+// withinBudget ends the loop once its failure budget is spent: iterations in flight
 // are cancelled, the rest never start.
 func (l *Loop) withinBudget(ctx workflow.Context) {
 	if l.Result.Budget == nil {
@@ -260,7 +260,7 @@ const (
 	firstStarting = 100
 )
 
-// mayStart reports whether the loop may start another child than those that this history
+// mayStart reports whether the loop may start another child than the ones that this history
 // has sent: it is not paused, and the server has started most of those before.
 func (l *Loop) mayStart(sent int) bool {
 	switch {
@@ -317,7 +317,7 @@ func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 // awaitChildren records how children have ended. One coroutine does that for all of them:
 // the SDK runs each in each workflow task, whether there is anything to do for it or not.
 func (l *Loop) awaitChildren(ctx workflow.Context) {
-	disconnected, _ := workflow.NewDisconnectedContext(ctx) // those that are cancelled end too
+	disconnected, _ := workflow.NewDisconnectedContext(ctx) // cancelled ones end too
 	for {
 		_ = workflow.Await(disconnected, func() bool { return l.endedBatch() != nil })
 		ended := l.endedBatch()
@@ -424,7 +424,7 @@ func (l *Loop) plays() bool {
 func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
 	book, step, state := l.Input.Task.Run.Playbook, l.step.Name, interpreter.Completed
 	if iteration.Cancelled {
-		return // as are those that never began: their run counts them
+		return // as are iterations that never began: their run counts them
 	}
 	if failure := iteration.Result.Error; iteration.Result.Failed() {
 		state = interpreter.Failed

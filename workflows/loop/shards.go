@@ -30,7 +30,7 @@ const (
 
 	// leafElements is how many elements a loop may have that starts its iterations
 	// itself. A shard ends early and leaves the rest to its loop; a whole loop cannot,
-	// and would hold the results of its shards beside those of its own iterations.
+	// and would hold the results of its shards beside the results of its own iterations.
 	leafElements = 5000
 
 	// heavyTask is the size, in bytes, from which what all children of a loop get
@@ -281,7 +281,7 @@ func (l *Loop) shardsLinger() bool {
 }
 
 // uses is what a shard with nothing left to start uses of the loop's window: the slots
-// that are used, and no fewer than its share, because those that wait may come back all
+// that are used, and no fewer than its share, because waiting batches may come back all
 // at once; never more than it has reported.
 func (l *Loop) uses() protocol.SharedWindow {
 	share := (l.width()*l.active + protocol.MaxOpen - 1) / protocol.MaxOpen

@@ -52,7 +52,7 @@ func (b *batch) continues(ctx workflow.Context) {
 	group.Wait(ctx)
 }
 
-// begunIn returns those of the iterations that had begun in an earlier loop.
+// begunIn returns the iterations that had begun in an earlier loop.
 func (l *Loop) begunIn(index int) string {
 	at, found := slices.BinarySearchFunc(l.Input.Begun, index, func(begun interpreter.BegunIteration, index int) int {
 		return begun.Index - index

@@ -49,12 +49,12 @@ type openBatch struct {
 	holds   bool         // a slot in the window
 	ended   bool
 	request protocol.SlotRequest // with which it has released its slot, where it holds none
-	// within are those of its iterations that have ended, as far as it has reported.
+	// within counts its ended iterations, as far as it has reported.
 	within interpreter.LoopStats
 	late   int // releases that the loop knows of, and whose signals have not arrived
 }
 
-// listenForSlots records which children release their slots, and grants slots to those
+// listenForSlots records which children release their slots, and grants slots to children
 // that request one again. The signals of a child may arrive in another order: a child
 // that requests a slot has released its own.
 func (l *Loop) listenForSlots(ctx workflow.Context) {
@@ -116,7 +116,7 @@ func (l *Loop) close(b *openBatch) {
 // parkedCounts is what the children of a loop do that have no slot: how many iterations
 // wait, and when the first of them continues; zero where people decide. returning is
 // how many only wait for a slot: of a batch that people have resumed all, else the one
-// that is due. within are those that have ended in batches that are open.
+// that is due. within counts the ended iterations of open batches.
 type parkedCounts struct {
 	waiting, returning int
 	next               time.Time

@@ -34,7 +34,7 @@ type CommandResult struct {
 	// Changed is false if the command changed nothing, such as a pause of a run that is paused.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
-	// Ended is how many waits the command has ended in the run's own history. Those in
+	// Ended is how many waits the command has ended in the run's own history. Waits in
 	// loops are ended by the loops, and Signalled says that there are some.
 	Ended     int  `json:"ended,omitempty"`
 	Signalled bool `json:"signalled,omitempty"`

@@ -64,7 +64,7 @@ func ChildError(err error) *interpreter.ErrorObject {
 }
 
 // AttemptError is the error of an attempt whose activity ended with err, as its call
-// gets it: that of the tool, or what the end of the activity means.
+// gets it: the tool's failure, or what the end of the activity means.
 func AttemptError(err error) *interpreter.ErrorObject {
 	if failure, ours := UnsentError(err); ours {
 		return failure
@@ -152,7 +152,7 @@ func rowsOf(err error) *interpreter.Rows {
 }
 
 // runFailed is the failure of a run as its step has it. Where the cause is in a child
-// run further down, that run is named, and not those between.
+// run further down, that run is named, and not the runs between.
 func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	in, message, shown := id, cause.ShortMessage(), cause.Shrunk()
 	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {

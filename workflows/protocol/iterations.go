@@ -10,7 +10,7 @@ const IterationsQuery = "iterations"
 
 // Iterations is the answer to IterationsQuery.
 type Iterations struct {
-	// Iterations are of a loop those that failed, of a child all that it has.
+	// Iterations are the failed iterations of a loop, or all iterations of a child.
 	Iterations []IterationRecord `json:"iterations"`
 	// Left counts failed iterations that are not among them.
 	Left int `json:"left,omitempty"`

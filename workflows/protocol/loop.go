@@ -37,11 +37,11 @@ type SlotGrant struct {
 // refuses more than 2,000 open children.
 const MaxOpen = 500
 
-// SharedWindow is what shards of a loop that linger use of its window: those that have
+// SharedWindow is what lingering shards of a loop use of its window: shards that have
 // nothing left to start, while the next shard begins. Kept in workflow history.
 type SharedWindow struct {
 	Slots int `json:"slots,omitempty"` // batches that run at a time
-	Open  int `json:"open,omitempty"`  // iterations that are open, those that wait included
+	Open  int `json:"open,omitempty"`  // open iterations, waiting ones included
 }
 
 // Plus adds what others use.
@@ -75,7 +75,7 @@ func (c *Subset) Slice(first, end int) *Subset {
 	return &Subset{Indexes: c.Indexes[first:end], Size: c.Size}
 }
 
-// A child reports to its parent workflow that all of it waits, so that lists show that of the run.
+// A child reports to its parent workflow that all of it waits, so that lists show the run as waiting.
 // A report costs some twenty events of three histories, so it is sent only for what lasts: a wait
 // that takes long when it begins, or one without an end that has lasted as long. When a wait is
 // over at the time that was reported, nothing is sent: the parent knows the time.

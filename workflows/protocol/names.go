@@ -1,4 +1,4 @@
-// Package protocol has what workflows and those who talk to them share: names of workflows, queries, updates and
+// Package protocol has what workflows and their clients share: names of workflows, queries, updates and
 // signals, their inputs and results, and the IDs by which children are found. All of it is part of histories: names
 // and JSON never change.
 package protocol

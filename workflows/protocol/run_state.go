@@ -41,7 +41,7 @@ type RunFrame struct {
 	Warnings []string         `json:"warnings,omitempty"`
 	// ValidationWarnings are what validation has warned of when the run began.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
-	// Failure is the failure of the run; of a reprocess that of the first loop that failed.
+	// Failure is the failure of the run. For a reprocess it is the failure of the first loop that failed.
 	Failure *interpreter.ErrorObject `json:"failure,omitempty"`
 	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
 	StartedAt time.Time `json:"started_at,omitzero"`
@@ -64,7 +64,7 @@ type RunStatus struct {
 	Records []StepRecord `json:"records,omitempty"`
 	// DeadLetters counts the iterations that failed.
 	DeadLetters int `json:"dead_letters,omitempty"`
-	// Rows adds up what the steps that have ended did to data, those of child runs included; nil where nothing was counted. ShownRows is
+	// Rows adds up what the ended steps of this run and its child runs did to data; nil if nothing was counted. ShownRows is
 	// when RowsMemo was written last, zero for never.
 	Rows      *interpreter.Rows `json:"rows,omitempty"`
 	ShownRows time.Time         `json:"shown_rows,omitzero"`
@@ -72,9 +72,9 @@ type RunStatus struct {
 	Published interpreter.Status `json:"published,omitempty"`
 }
 
-// RunEarlier is what a run has for those that replace it, and of those that it replaces.
+// RunEarlier is what a run keeps for runs that replace it, and has from runs that it replaces.
 type RunEarlier struct {
-	// Work holds the results of calls that a later run in place of this one can take over, those that it took over itself
+	// Work holds the results of calls that a later run in place of this one can take over, including results that it took over itself
 	// included. Earlier are the workflow IDs of the runs that it replaces, the last one first.
 	Work    interpreter.EarlierWork `json:"kept,omitzero"`
 	Earlier []string                `json:"earlier,omitempty"`

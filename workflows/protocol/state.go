@@ -45,7 +45,7 @@ type Input struct {
 	// Source is the playbook. It is the last, behind what people look for in Temporal's
 	// UI.
 	Source string `json:"source"`
-	// Files are the playbooks that it names, by the names of their files: those that
+	// Files are the playbooks that it names, by the names of their files: playbooks that
 	// the starter has read, or the parent run.
 	Files map[string]string `json:"files,omitempty"`
 }
@@ -64,9 +64,9 @@ type ParentAttempt struct {
 	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Tree is the first run's, which bounds how many start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
-	// ScheduledAt is that of the parent run.
+	// ScheduledAt is when the parent run was scheduled.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	// Key and Lap are those of RunInfo.
+	// Key and Lap are as in RunInfo.
 	Key string `json:"key"`
 	Lap string `json:"lap,omitempty"`
 	// Recall is set if an earlier run may have made some of the child run's calls: it asks that run, and takes their results over.
@@ -82,7 +82,7 @@ type Reprocess struct {
 	Loops  []ReprocessLoop     `json:"loops"`
 }
 
-// ReprocessLoop is those iterations of one visit of a step; kept in workflow
+// ReprocessLoop is the iterations of one visit of a step that are to run again; kept in workflow
 // history.
 type ReprocessLoop struct {
 	Step  string           `json:"step"`
@@ -124,7 +124,7 @@ type Progress struct {
 	Open []string `json:"open,omitempty"`
 	// Active counts the iterations in Open that may make attempts now; a child in Open may have a batch of several.
 	Active int `json:"active,omitempty"`
-	// Within counts the iterations that have ended in children that are still open, as far as those have reported.
+	// Within counts the ended iterations in children that are still open, as far as these children have reported.
 	Within interpreter.LoopStats `json:"within,omitzero"`
 	// Returning counts the iterations whose wait is over and that need a slot again to continue.
 	Returning int `json:"returning,omitempty"`
@@ -182,7 +182,7 @@ type LoopInput struct {
 	Source *LoopSource `json:"source,omitempty"`
 	// Chosen is set if the loop runs some elements of the collection only: in a shard, or in a reprocess.
 	Chosen *Subset `json:"chosen,omitempty"`
-	// Begun are those of the iterations that were stopped in an earlier run, by index.
+	// Begun are the calls of iterations that were stopped in an earlier run, by index.
 	Begun []interpreter.BegunIteration `json:"begun,omitempty"`
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// earlier is the part of a run that has to do with the runs that it replaces, and those that replace it.
+// earlier is the part of a run that has to do with runs that it replaces, and runs that replace it.
 type earlier struct {
 	*frame
 	*visits
@@ -27,7 +27,7 @@ type earlier struct {
 }
 
 // before are the workflow IDs of the earlier runs that this one replaces, the last one
-// first: of a reprocess those before it and the run itself.
+// first: of a reprocess the reprocesses before it and the run itself.
 func (e *earlier) before() []string {
 	again := e.input.Reprocess
 	if again == nil {
@@ -96,7 +96,7 @@ func (e *earlier) print(task protocol.Task, call *call.Call, at time.Time) strin
 }
 
 // earlierResult is the result that an earlier run has of a visit of a step, nil where it has
-// none for the same request. It is then that of this run.
+// none for the same request. It then belongs to this run.
 func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.Time) string) *interpreter.CallResult {
 	at := e.stepAt(record)
 	if at < 0 {
@@ -144,7 +144,7 @@ func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, pri
 	e.Work.Steps = append(slices.Clip(e.Work.Steps), kept)
 }
 
-// continueLoop runs those iterations of a loop that have not ended well in an earlier
+// continueLoop runs the iterations of a loop that have not ended well in an earlier
 // run.
 func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
@@ -200,7 +200,7 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// recordLoop records the loop of a visit, and returns those before it.
+// recordLoop records the loop of a visit, and returns the earlier loops.
 func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 	if e.input.Called == nil {
 		return nil
@@ -223,7 +223,7 @@ func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 }
 
 // endedBefore are the iterations that have ended well in earlier loops and would make
-// the same request again, by index, and those that were stopped.
+// the same request again, by index, and the stopped ones.
 func (e *earlier) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {

@@ -83,7 +83,7 @@ func (f *frame) tree() interpreter.Tree {
 	return interpreter.Tree{Root: f.First, Most: f.Limits.MaxRuns}
 }
 
-// files are all playbooks that the run has of those that it names.
+// files are the playbooks that the run names and has.
 func (f *frame) files() map[string]string {
 	if len(f.Files) == 0 {
 		return f.input.Files

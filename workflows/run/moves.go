@@ -39,7 +39,7 @@ func (m *moves) keep(step string, meta *interpreter.CallIncremental) {
 
 // settle moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
 // read again. A run that is cancelled, or reaches its timeout, before a state has moved is not completed: a move of which
-// it does not know is undone. Once one has moved it is: no other run reads those rows again.
+// it does not know is undone. Once one has moved it is: no other run reads these rows again.
 func (m *moves) settle(ctx workflow.Context) (completed bool) {
 	moving, stop := workflow.WithCancel(ctx)
 	m.cancel = stop

@@ -17,8 +17,8 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Notices notify others of what happens to a run. Those of a step are a part of it, as
-// its sinks are. Those of the run go beside its steps: no pause holds them, no cancel
+// Notices notify others of what happens to a run. Notices of a step are a part of it, as
+// its sinks are. Notices of the run go beside its steps: no pause holds them, no cancel
 // ends them, and the run waits for them only before it ends. Notices that are not sent
 // when the run continues as new are in its input. A notice that fails is a warning and
 // nothing else.
@@ -162,7 +162,7 @@ func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 	n.notify(ctx, news, protocol.FailedWith(news.Error))
 }
 
-// settle waits for the notices that are being sent, and drops those that take
+// settle waits for the notices that are being sent, and drops notices that take
 // too long.
 func (n *notices) settle(ctx workflow.Context) {
 	if len(n.open) == 0 {

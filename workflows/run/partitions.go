@@ -58,8 +58,8 @@ func (p *partitions) note(ctx workflow.Context, status partition.Status) {
 	}
 }
 
-// claim claims those that a backfill is to run. A backfill whose partitions another one
-// is to run as well is skipped: both would run those that the other has not begun.
+// claim claims the partitions that a backfill is to run. A backfill whose partitions another one
+// is to run as well is skipped: both would run partitions that the other has not begun.
 func (p *partitions) claim(ctx workflow.Context) {
 	if p.input.Claim == nil || p.Claimed || ctx.Err() != nil {
 		return

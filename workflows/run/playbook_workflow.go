@@ -54,7 +54,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	r.cancel = cancel
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
-	controls.Commands.Open(ctx) // those that have come have effect before the run begins
+	controls.Commands.Open(ctx) // commands that have come have effect before the run begins
 	if next := r.turns.acquireTurn(ctx, branches, r.renew); next != nil {
 		return nil, next
 	}
@@ -280,7 +280,7 @@ type stepEnd struct {
 	result interpreter.CallResult
 }
 
-// execute starts the steps that may start and completes those that have ended until no
+// execute starts the steps that may start and completes the steps that have ended until no
 // branch is left, the run fails, or it is cancelled.
 func (r *run) execute(ctx, branches workflow.Context) (*protocol.Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
@@ -383,7 +383,7 @@ func (r *run) failLate(ctx workflow.Context, done stepEnd, err error) interprete
 	return failed
 }
 
-// followFailed follows the routes of a step that failed late. If those cannot be
+// followFailed follows the routes of a step that failed late. If these cannot be
 // evaluated either, the failure stays unhandled.
 func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
@@ -431,7 +431,7 @@ func (r *run) keep(done stepEnd) {
 	}
 }
 
-// addWarnings adds the warnings of a step to those of the run.
+// addWarnings adds the warnings of a step to the run's.
 func (r *run) addWarnings(done stepEnd) {
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	if done.result.LoopWarning != "" {
@@ -497,7 +497,7 @@ func (r *run) outcome(ctx workflow.Context) interpreter.Status {
 }
 
 // output evaluates the playbook's output; without one, and in a reprocess, the
-// result is that of the step with a tool that ended last.
+// result is the result of the last ended step that has a tool.
 func (r *run) output(ctx workflow.Context, result *protocol.Result) {
 	result.Result = r.Last
 	if r.book.Output == nil || r.input.Reprocess != nil {

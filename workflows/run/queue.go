@@ -114,7 +114,7 @@ func waitsForEver(message string) *interpreter.ErrorObject {
 }
 
 // awaitDecision waits until the queue of a ticket has decided or the request is to be
-// repeated, for so long, or until ctx is cancelled. summary is that of the timer.
+// repeated, for so long, or until ctx is cancelled. summary is the timer's.
 func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duration, summary string, repeats func() bool) {
 	if !ticket.Waits() {
 		return
@@ -122,7 +122,7 @@ func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duratio
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: summary})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || repeats() || !ticket.Waits() }) // an error is that of ctx
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || repeats() || !ticket.Waits() }) // an error is ctx.Err()
 }
 
 // requestTurn requests a turn, or repeats the request.

@@ -152,7 +152,7 @@ func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
 	}
 }
 
-// waiting are those of visits that wait for the state of their step; of the one that is named,
+// waiting are the tickets of visits that wait for the state of their step; of the one that is named,
 // or of all for "". An iteration waits for none.
 func (q *turns) waiting(command protocol.CommandInput) []*stateTurn {
 	if command.Index != nil {
@@ -163,7 +163,7 @@ func (q *turns) waiting(command protocol.CommandInput) []*stateTurn {
 	})
 }
 
-// waitingVisits counts those that wait for the state of their step.
+// waitingVisits counts the visits that wait for the state of their step.
 func (q *turns) waitingVisits(command protocol.CommandInput) int { return len(q.waiting(command)) }
 
 // settle has visits that wait for the state of their step request it again, or fail.

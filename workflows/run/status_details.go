@@ -76,7 +76,7 @@ func (s *status) openQuestions() string {
 	return text
 }
 
-// stepCells are those of a visit of a step; call is nil where its call is not made
+// stepCells are the cells of a visit of a step; call is nil where its call is not made
 // here.
 func stepCells(ctx workflow.Context, record protocol.StepRecord, call *call.Call) []string {
 	name, progress := source.Code(record.Step, protocol.MaxText), ""

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// status is the part of a run that shows it: in search attributes, in the details of Temporal's UI, and to those who ask.
+// status is the part of a run that shows it: in search attributes, in the details of Temporal's UI, and in answers to queries.
 type status struct {
 	*frame
 	*visits
@@ -212,7 +212,7 @@ func (s *status) showRows(ctx workflow.Context) {
 	}
 }
 
-// upsert sets a search attribute, and with it that of the next retry.
+// upsert sets a search attribute, and with it NextRetryAttribute.
 func (s *status) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	updates := []temporal.SearchAttributeUpdate{update}

@@ -13,7 +13,7 @@ import (
 type visits struct {
 	records []*protocol.StepRecord
 	live    map[*protocol.StepRecord]*call.Call // of the steps that make a call
-	stopped map[*protocol.StepRecord]*call.Call // of those whose calls were cancelled
+	stopped map[*protocol.StepRecord]*call.Call // of iterations whose calls were cancelled
 }
 
 // load continues with the visits of the history before.

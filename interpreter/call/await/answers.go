@@ -14,7 +14,7 @@ type Answers struct {
 	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // how far what is awaited has come
 }
 
-// Check says why an answer to the attempt of a step is refused; nil accepts it. question is that of the attempt,
+// Check says why an answer to the attempt of a step is refused; nil accepts it. question is the question of the attempt,
 // nil where it is no approval.
 func Check(answer interpreter.Answer, step string, question *Question, limits interpreter.RunLimits) error {
 	if err := answer.Check(); err != nil {
@@ -91,7 +91,7 @@ func (a *Answers) Details(attempt int, awaited *Awaited, question *Question) *in
 	return shown
 }
 
-// Choice is the option with which an approval ends: that of its answer, or without one that of its on_timeout. It
+// Choice is the option with which an approval ends: its answer's, or without an answer its on_timeout's. It
 // is "" where there is none.
 func (a *Answers) Choice(question *Question) string {
 	switch {

@@ -21,7 +21,7 @@ type Pages struct {
 	Detached  int              `json:"detached,omitempty"`  // elements of Collected that stayed with the workflow
 }
 
-// Restarted are those of a call that begins again.
+// Restarted are the pages of a call that begins again.
 func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
 // RemoveCollected returns what was collected since the last time, and keeps nothing of it.
@@ -65,7 +65,7 @@ func (c Collecting) by(number int) *playbook.Collect {
 	return c.Policies.Then(number).Collect
 }
 
-// ofPolicy is what collects the pages that a policy matches: its own collect, else that of the step; 0 for neither.
+// ofPolicy is what collects the pages that a policy matches: its own collect, else the step's; 0 for neither.
 func (c Collecting) ofPolicy(number int) int {
 	switch {
 	case c.by(number) != nil:
@@ -131,7 +131,7 @@ func (p *Pages) With(by Collecting, number int, page expression.Value, reading E
 	return sum
 }
 
-// CollectedBy is the collect that was used last, else that of the first policy that has one, else that of the step; nil for none.
+// CollectedBy is the collect that was used last, else the first policy's that has one, else the step's; nil for none.
 func (p *Pages) CollectedBy(by Collecting) *playbook.Collect { return by.by(p.collector(by)) }
 
 // collector is the number of CollectedBy, 0 for none.
@@ -194,7 +194,7 @@ func (p Policies) Then(number int) *playbook.Then {
 	return &p[number-1].Then
 }
 
-// usedLast is the policy of those that have something which was used last, else
+// usedLast is the policy, of the ones that have something, which was used last, else
 // the first of them; 0 for none.
 func (p Policies) usedLast(number int, has func(*playbook.Then) bool) int {
 	if number != 0 {

@@ -23,7 +23,7 @@ func (e Extraction) Whole(page any) (contribution any, err error) {
 	return contribution, err
 }
 
-// of is what a page contributes: what is at the path of its collect, else its rows, without those that are left out. has is
+// of is what a page contributes: what is at the path of its collect, else its rows, without the rows that are left out. has is
 // false where the page need not have that, and has not.
 func (e Extraction) of(page any, by *playbook.Collect) (contribution any, has bool, err error) {
 	contribution = page

@@ -23,7 +23,7 @@ type Builder struct {
 // Moment is how far a call has come where a request of it is rendered.
 type Moment struct {
 	StartedAt time.Time // of the call
-	// Page is the one that is requested; of a sink's call it is that of its step.
+	// Page is the one that is requested; a sink's call has the page of its step.
 	Page                     int
 	Attempts, Lost, Restarts int
 	// Claim distinguishes what the call reads from what it has read before, or under another
@@ -249,8 +249,8 @@ func (b *Builder) prepare(request *Request, m Moment, budget *expression.Budget)
 	return b.args(request, scope, budget)
 }
 
-// args renders the call's own args, which see those of the route, and lays
-// those of the route over them.
+// args renders the call's own args, which see the args of the route, and lays
+// the args of the route over them.
 func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expression.Budget) error {
 	routed := b.source.Args
 	request.Args = expression.Of(routed)

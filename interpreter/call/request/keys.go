@@ -54,7 +54,7 @@ func (b *Builder) OperationKey(m Moment) string {
 	return b.cached.key
 }
 
-// AttemptKey is another one for each attempt, those of a reprocess included.
+// AttemptKey is another one for each attempt, including attempts of a reprocess.
 func (b *Builder) AttemptKey(m Moment) string {
 	if lap := b.source.Run.WholeLap(); lap != "" {
 		return fmt.Sprintf("%s:%s.%d", b.OperationKey(m), lap, m.Attempts+1)

@@ -15,7 +15,7 @@ import (
 // next builds the request that follows a success (docs/concepts/attempts.md#pages):
 // args merge first and the fields that name args are rendered
 // again, then params and headers merge per key, a body merges at every depth, and url
-// and method replace. scope is that of the policy's then.
+// and method replace. scope is the scope of the policy's then.
 func (r renderer) next(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {
 	request := previous.clone()
 	if call.Args != nil {
@@ -156,7 +156,7 @@ func changed(earlier map[string]expression.Value, values map[string]any, field s
 	return merged
 }
 
-// replace sets a field for this request and those after it, to null too.
+// replace sets a field for this request and the requests after it, to null too.
 func (r *Request) replace(field string, node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
 	if node == nil {
 		return nil
@@ -196,7 +196,7 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 	return nil
 }
 
-// hasNextURL reports whether the request's url is that of a next_call.
+// hasNextURL reports whether the request's url comes from a next_call.
 func (r *Request) hasNextURL() bool {
 	_, has := r.Overlay.Fields[playbook.FieldURL]
 	return has

@@ -12,7 +12,7 @@ type Requests struct {
 	Seen    Fingerprints `json:"seen,omitempty"` // of requests made
 }
 
-// Restarted are those of a call that begins again. The origin stays, or a page could
+// Restarted are the requests of a call that begins again. The origin stays, or a page could
 // send the first request elsewhere.
 func (r *Requests) Restarted() Requests { return Requests{Request: Request{Origin: r.Request.Origin}} }
 
@@ -27,7 +27,7 @@ func (r *Requests) Leave(host Fingerprints) int {
 	return known
 }
 
-// Prepend puts fingerprints before those that were made since.
+// Prepend puts fingerprints before the ones that were made since.
 func (r *Requests) Prepend(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
 
 // Fingerprints are the fingerprints of the requests that a call has made, one behind the

@@ -9,7 +9,7 @@ import (
 )
 
 // mappedList is the list that the args of a sink map, where it is too much for a decision: the attempts map it then, row by row. err is
-// that of the args.
+// why the args could not be rendered.
 func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expression.Budget) (list any, maps bool) {
 	args := b.action.Args
 	if failure, ok := errors.AsType[*playbook.EvalError](err); !ok || !failure.TooMuch || b.source.Sink == nil || !b.source.Sink.MapsRows || args.Template == nil {
@@ -24,7 +24,7 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
-// shape is what the attempt makes of the rows of a sink, or of those that it moves, nil for nothing. What its expressions name goes along, but for the result where
+// shape is what the attempt makes of the rows of a sink, or of the rows that it moves, nil for nothing. What its expressions name goes along, but for the result where
 // that is what is written.
 func (b *Builder) shape(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
 	of, book := b.action.Rows, b.source.Book

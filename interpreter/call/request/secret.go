@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// deferring renders values and leaves those out that use a sealed result.
+// deferring renders values and leaves out the values that use a sealed result.
 type deferring struct {
 	book   *playbook.Playbook // nil where nothing is deferred
 	scope  *interpreter.Scope

@@ -36,7 +36,7 @@ func (s *SinkWrite) writes() any {
 	return s.Result
 }
 
-// publishes reports whether the sink writes no rows, but sees to those that are staged.
+// publishes reports whether the sink writes no rows, but publishes or drops staged ones.
 func (s *SinkWrite) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the

@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Source is whose requests they are: those of a step, of an iteration or of a sink. None of
+// Source is whose requests they are: a step's, an iteration's or a sink's. None of
 // it changes while the call runs.
 type Source struct {
 	Book   *playbook.Playbook

@@ -18,7 +18,7 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// escapedPath escapes the bytes of a path that may not be there, other than those of its escapes.
+// escapedPath escapes the bytes that a path may not have; its escapes stay.
 func escapedPath(path string) string {
 	var escaped strings.Builder
 	for i := range len(path) {

@@ -12,7 +12,7 @@ import (
 // why, and to run it again (docs/concepts/loops.md#failed-iterations).
 type DeadLetter struct {
 	// ExecutionID and RunID name the run that the iteration belongs to; for a
-	// reprocess they are those of the run it takes up again.
+	// reprocess they belong to the run it takes up again.
 	ExecutionID  string           `json:"execution_id"`
 	RunID        string           `json:"run_id"`
 	Playbook     string           `json:"playbook"`

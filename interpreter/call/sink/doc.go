@@ -2,5 +2,5 @@
 // that are published, and failed iterations.
 //
 // sinks.go has the sinks of a call, staging.go what becomes of staged rows, dead_letter.go the row of a failed
-// iteration, and written.go what the result of a sink adds to that of its call.
+// iteration, and written.go what the result of a sink adds to the result of its call.
 package sink

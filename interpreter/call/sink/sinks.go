@@ -21,7 +21,7 @@ type Sinks struct {
 // with the state of a call.
 type Choice struct {
 	Policy int `json:"policy,omitempty"`
-	// Number is that of the sink in the list of the policy, from 0.
+	// Number is the position of the sink in the list of the policy, from 0.
 	Number     int  `json:"number,omitempty"`
 	Page       bool `json:"page,omitempty"`
 	After      int  `json:"after,omitempty"`
@@ -55,8 +55,8 @@ func (s *Sinks) All() []*playbook.Sink {
 	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
 }
 
-// Of are the sinks that a result goes to; decided is the policy that ruled last. Those of a success are, in
-// order, of the policies that its pages choose, then those on the loop or the step. A failure goes to the sink
+// Of are the sinks that a result goes to; decided is the policy that ruled last. The sinks of a success are, in
+// order, from the policies that its pages choose, then from the loop or the step. A failure goes to the sink
 // of the policy that ruled on it, and whatever failed the call, unless somebody cancelled it, to the one for
 // dead letters.
 func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {

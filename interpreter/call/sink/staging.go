@@ -72,7 +72,7 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 }
 
 // End says which sinks see to staged rows at the end of a call, and what the result has to say of them: where
-// the call has read all they are published, and of an iteration those of rounds before are dropped.
+// the call has read all they are published, and of an iteration the rows of earlier rounds are dropped.
 func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choice, warnings []string) {
 	if r.Sink != nil || result.Failed() {
 		return nil, nil

@@ -74,7 +74,7 @@ type End struct {
 }
 
 // EndMove is the move of the watermark with which a call ends, behind its sinks: where it has
-// ended well, and back where its rows came out of order. It is nil for none. The error is that of
+// ended well, and back where its rows came out of order. It is nil for none. The error is from
 // the token.
 func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error) {
 	if failure := end.Failure; failure != nil {

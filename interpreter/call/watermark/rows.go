@@ -111,7 +111,7 @@ func (m *maximum) cursor(before incremental.Cursor, section *playbook.Incrementa
 	return incremental.Cursor{Value: expression.Of(value), Position: bytes.Clone(m.position)}
 }
 
-// WithoutMissing is a page without the rows that have no cursor, where those are left out; it is the page itself
+// WithoutMissing is a page without the rows that have no cursor, if they are left out; it is the page itself
 // where nothing is kept between runs, of a nil section.
 func WithoutMissing(section *playbook.Incremental, page any) any {
 	rows, isList := page.([]any)

@@ -19,7 +19,7 @@ type StatefulStep struct {
 	*request.Source
 	Section  *playbook.Incremental
 	Policies page.Policies
-	// After says that sinks follow those of the policies.
+	// After says that sinks follow the sinks of the policies.
 	After bool
 	home  *playbook.Sink // whose database keeps the state; nil where Temporal does
 	// inserts says that a sink leaves out rows that come again.
@@ -96,7 +96,7 @@ func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.S
 	}, now)
 }
 
-// rowKey are the columns by which the sink that inserts knows rows that come again: those of the step, or its own. None stand for
+// rowKey are the columns by which the sink that inserts knows rows that come again: the step's, or its own. None stand for
 // the whole row.
 func (s *StatefulStep) rowKey(now time.Time) []string {
 	sink := s.Book.InsertingSink(s.Step)
@@ -112,7 +112,7 @@ func (s *StatefulStep) initial(now time.Time) (incremental.Cursor, error) {
 	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
 }
 
-// Claimed is the state that a claim has given. The error is that of the initial value.
+// Claimed is the state that a claim has given. The error is about the initial value.
 func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
 	initial, err := s.initial(now)
@@ -258,7 +258,7 @@ func (of *source) addField(key string, field *playbook.Node) {
 	}
 }
 
-// addNamed adds the values of those references that are of workload and element.
+// addNamed adds the values of the references to workload and element.
 func (of *source) addNamed(key string, refs []expression.Ref) {
 	for _, ref := range refs {
 		if !of.step.namesSource(ref) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Watermark is what a call knows of the state that its step keeps. It is replaced and never changed
-// in place; nil is that of a call that has claimed none. Part of the state of a call; kept in
+// in place; nil for a call that has claimed none. Part of the state of a call; kept in
 // workflow history.
 type Watermark struct {
 	Name  string `json:"name"`
@@ -33,7 +33,7 @@ type Watermark struct {
 	Slice *incremental.Slice `json:"slice,omitempty"`
 	// LessLag says that Value is later than the lag has it, as rows before it would be inserted twice.
 	LessLag bool `json:"less_lag,omitempty"`
-	// KnownAs and KnownTo are those of the claim, and Round counts how often the call has begun again.
+	// KnownAs and KnownTo are as in the claim, and Round counts how often the call has begun again.
 	KnownAs string `json:"known_as,omitempty"`
 	KnownTo []byte `json:"known_to,omitempty"`
 	Round   int    `json:"round,omitempty"`
@@ -43,8 +43,8 @@ type Watermark struct {
 	Largest incremental.Cursor `json:"largest,omitzero"`
 	Newest  incremental.Cursor `json:"newest,omitzero"`
 	Rows    int                `json:"rows,omitempty"`
-	// Future counts rows that are dated later than the call's start, Early those below
-	// Value, Missing those without a cursor that were left out, and Beyond those later than the end of their slice.
+	// Future counts rows that are dated later than the call's start, Early rows below
+	// Value, Missing rows without a cursor that were left out, and Beyond rows later than the end of their slice.
 	Future  int `json:"future,omitempty"`
 	Beyond  int `json:"beyond,omitempty"`
 	Early   int `json:"early,omitempty"`
@@ -54,7 +54,7 @@ type Watermark struct {
 // Pending is a state that has to be claimed or moved without rows, or the tables of sinks that have to know that a call
 // begins to read. Kept with the state of a call.
 type Pending struct {
-	// Name and Group are those of the state that is to be claimed.
+	// Name and Group identify the state that is to be claimed.
 	Name  string `json:"name,omitempty"`
 	Group string `json:"group,omitempty"`
 	// Move is nil where the state is to be claimed.
@@ -64,7 +64,7 @@ type Pending struct {
 }
 
 // Claim distinguishes what the call reads from what it has read before, or has read under another
-// claim; restarts are those of the call.
+// claim; restarts is how often the call has begun again.
 func (w *Watermark) Claim(restarts int) string {
 	if w == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 
 // Rows of one key in a write mean what they would if each was written by itself: the later takes the place of the one before,
 // unless it is older by sequence_by, and what it lacks stays. A row that is refused or discarded is not there. One statement cannot
-// touch a row of the table twice, so such rows are written in turns.
+// touch a row of the table twice, so such rows are written in several passes.
 
 // isOlder reports whether a row is older than another one with its key.
 func (r *mergeKey) isOlder(row, than map[string]any) bool {
@@ -84,9 +84,9 @@ func (w *TableWrite) rowOf(c change) map[string]any {
 	return w.Rows[c.row]
 }
 
-// TurnsOf parts the write by the numbers of the keys of its rows, then of its deletes: equal keys have one number, and numbers are in the
-// order of the keys.
-func (w *TableWrite) TurnsOf(keys []int) []*TableWrite {
+// PassesOf splits the write into passes, in each of which a key occurs once. keys are the numbers of the keys of its rows, then of its
+// deletes: equal keys have one number, and numbers are in the order of the keys.
+func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 	changes := make([][]change, len(keys)) // by the numbers of keys
 	for _, one := range w.changesInOrder() {
 		at := one.row
@@ -95,7 +95,7 @@ func (w *TableWrite) TurnsOf(keys []int) []*TableWrite {
 		}
 		w.apply(&changes[keys[at]], one)
 	}
-	var turns []*TableWrite
+	var passes []*TableWrite
 	for n := 0; ; n++ {
 		var rows, deletes []int
 		for _, of := range changes {
@@ -110,12 +110,12 @@ func (w *TableWrite) TurnsOf(keys []int) []*TableWrite {
 			}
 		}
 		if len(rows) == 0 && len(deletes) == 0 {
-			return turns
+			return passes
 		}
-		turn := w.pick(rows)
-		turn.counted = n > 0 && w.sequence == "" && !w.Rejects()
-		turn.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
-		turns = append(turns, turn)
+		pass := w.pick(rows)
+		pass.counted = n > 0 && w.sequence == "" && !w.Rejects()
+		pass.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
+		passes = append(passes, pass)
 	}
 }
 

@@ -30,9 +30,9 @@ func only(columns []string, rows []map[string]any) []map[string]any {
 	})
 }
 
-// Turns has the database say which rows have one key where several may. Rows that are deleted are locked first, with all that are written, in
+// Passes asks the database which rows have the same key, if several may. Rows that are deleted are locked first, with all that are written, in
 // the order of their keys: what is deleted comes before what is written.
-func (t *tableTx) Turns(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
+func (t *tableTx) Passes(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
 	if len(w.Deletes) > 0 {
 		if err := t.lock(ctx, w); err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func (t *tableTx) Turns(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.
 	if err != nil {
 		return nil, err
 	}
-	return w.TurnsOf(keys), nil
+	return w.PassesOf(keys), nil
 }
 
 // sendsInParts reports whether rows go to the server by several statements, of which each has an order.
