@@ -26,10 +26,10 @@ type Call struct {
 	keeps    *watermark.StatefulStep // nil where the step keeps no state between runs
 	// stopped is the state of the call when it was cancelled.
 	stopped *State
-	// refused is the failure that a policy has made of the last answer, nil for none.
+	// refused is the failure that a policy with fail has made of the last answer; nil if none has.
 	refused *interpreter.ErrorObject
-	// othersWait is how many seconds a policy has read out of the last outcome for all that share the
-	// rate limit, nil for none.
+	// othersWait is for how many seconds all calls under the same rate limit pause, as retry_after of a policy has read from
+	// the last outcome; nil for no pause.
 	othersWait *float64
 	// explain receives the conditions that were evaluated; nil for none. See Explain.
 	explain func(Evaluated)
@@ -71,18 +71,19 @@ type State struct {
 	Noted            Noted                  `json:"noted,omitempty"`   // what ledgers hold of the call
 	Ledger           string                 `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
 	Recalls          bool                   `json:"recalls,omitempty"` // they may hold more, and have to be read first
-	// Watermark is nil before the call has claimed the state of its step, and where that keeps none.
+	// Watermark is how far the call has read and moved the state of its step. It is nil until the call has claimed the state,
+	// and always if the step keeps none.
 	Watermark *watermark.Watermark `json:"incremental,omitempty"`
 	// Incomplete says that the call ends without having read all: its end moves no watermark, and
 	// publishes nothing.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// LeftOut counts what the sinks so far did not write: discarded values and rows, and rejected rows.
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
-	// Excluded counts the rows that where left out of its pages.
+	// Excluded counts the rows of its pages that where has left out.
 	Excluded int `json:"excluded,omitempty"`
 	// Rows counts what the call and its sinks did to data so far, nil for nothing.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
-	// Warnings gather for the result of the call. Once the call has a result, in Todo, they are there.
+	// Warnings are collected until the call has a result in Todo, which then holds them.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

@@ -25,8 +25,8 @@ type decided struct {
 	now    time.Time
 }
 
-// start begins the call: by a claim of its state, where it keeps one, or by having the tables of its sinks know that it begins to
-// read, if these publish all rows together.
+// start begins the call. A step that keeps a state claims it first. If sinks publish all rows together, their tables first
+// record that reading begins, so that they notice what other loads write meanwhile.
 func (c *Call) start(now time.Time) {
 	c.state.StartedAt = now
 	switch {
@@ -106,8 +106,8 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 	c.warnOf(budget.Notes())
 }
 
-// putOff has the attempt wait for its turn, or until people resume it. It was not
-// made and does not count.
+// putOff makes the call wait: for its turn under a rate limit, or until people resume it. The attempt was not made and does not
+// count.
 func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	if off.Hold != nil {
 		c.Hold(*off.Hold)
@@ -121,8 +121,8 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	c.state.again(wait)
 }
 
-// refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).
-// Nothing of the answer stays but its meta.
+// refuse turns an answer into a failure, on which the policies then rule (docs/concepts/attempts.md#failures-in-answers). Of the
+// answer only its meta is kept.
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.read(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
@@ -211,7 +211,7 @@ func (c *Call) afterSuccess(d decided) {
 		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
 		return
 	case d.Ruling == retry.RulingFails && then.NextCall == nil:
-		// What a poll that never became ready said last is no page.
+		// The last answer of a poll that never became ready is not a page.
 		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now))
 		return
 	case d.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
@@ -241,15 +241,14 @@ func (c *Call) afterSuccess(d decided) {
 	}
 }
 
-// pollMayGiveUp reports whether a policy polls, accepts the last answer as a success
-// where that never became ready, and does not call it a page.
+// pollMayGiveUp reports whether a policy polls and, if the answer never becomes ready, makes the last answer the result without
+// collecting it as a page.
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
 		then.Collect == nil && len(then.PageSinks) == 0
 }
 
-// pageTodo is what is to do of a page before anything else happens: its sink, with the move of the watermark
-// behind it.
+// pageTodo is what a page needs before the next request: its sink, then the move of the watermark.
 func (r reader) pageTodo(d decided) []Todo {
 	number := r.state.Pages.WrittenBy(r.config.Policies, d.Decision)
 	if number == 0 {

@@ -93,8 +93,8 @@ func (r reader) collectsAnswers() bool {
 	return collect != nil && collect.Strategy == playbook.Append && collect.Path == "" && r.config.Step.Rows == nil
 }
 
-// endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves
-// the move to the result. The error is about a token.
+// endMoves are the moves of the watermark with which a call ends, after its sinks. A call without sinks returns the move in its
+// result instead, for the run to make. The error says that the token of the state could not be rendered.
 func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	own := r.state.Watermark
 	if own == nil {
@@ -111,8 +111,7 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	return moveTodo(move), err
 }
 
-// skip ends the call as failed. The failure is the one that it waited for, if there
-// was one.
+// skip ends the call as failed, because a person skipped it. If it waited to retry a failure, it fails with that.
 func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
 	said := settlement.SkipText()
 	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.Where() + ": " + said, Attempt: c.state.Attempts, Page: c.state.page(&c.config)}
@@ -144,7 +143,7 @@ func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
 	c.Finish(*c.state.failed(failure, now))
 }
 
-// Finish ends the call with a result that another host has come to.
+// Finish ends the call with a result that another host has returned.
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
 // EndHere ends the call as if the page that came last were the last one. It has not read all, so it

@@ -1,6 +1,6 @@
 package call
 
-// Facts say whose a call is, without any value of its data.
+// Facts identify a call in metrics, logs and spans. They hold no data of the run.
 type Facts struct {
 	Playbook string
 	Step     string

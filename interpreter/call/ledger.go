@@ -8,9 +8,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Noted says which ledger entries a call has; kept in workflow history. Entries serve the
-// activity that has made them: once its result is in history they are not needed any
-// more, and are deleted.
+// Noted says whether ledgers hold entries of a call; kept in workflow history. Entries let another delivery of the same activity
+// continue behind the writes of a lost worker. They are deleted once the activity's result is in history.
 type Noted int
 
 const (
@@ -18,9 +17,8 @@ const (
 	NotNoted Noted = iota
 	// NotedOnce says that there are entries of an activity that was delivered once.
 	NotedOnce
-	// NotedAgain says that there are entries of one that was delivered more than once. A worker that was
-	// frozen and not lost may still write, and must find that this was written. So
-	// an entry is emptied and not deleted.
+	// NotedAgain says that there are entries of an activity that was delivered more than once. The first worker may be frozen
+	// and not lost: when it wakes it must find that its rows were written. So entries are emptied and not deleted.
 	NotedAgain
 )
 
@@ -69,14 +67,13 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, warnings []string, given *in
 // Warnings are the warnings of the call so far.
 func (v View) Warnings() []string { return v.state.Warnings }
 
-// SetNoted sets what ledgers hold of the call.
+// SetNoted records whether ledgers hold entries of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
-// Recalled reports that what ledgers hold of the call was read.
+// Recalled reports that the ledgers' entries of the call were read.
 func (c *Call) Recalled() { c.state.Recalls = false }
 
-// Resume restores the call as it was behind a write, from the continuation
-// in the ledger entry of that write.
+// Resume restores the call as it was right after a write, from the continuation in the write's ledger entry.
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
 	if err := next.unpack(noted); err != nil {

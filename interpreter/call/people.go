@@ -11,7 +11,7 @@ import (
 
 // This file has what a call does with attempts that people or other systems answer (interpreter/call/await).
 
-// await has the call wait for an answer to the attempt that has just been sent.
+// await makes the call wait for an answer to the attempt that was just sent.
 func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
@@ -76,8 +76,8 @@ func (v View) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 	return v.requests.CancelInput(&v.state.Requests, v.moment(), now)
 }
 
-// Approval is what people read of the approval that the current attempt requests, and the option with which it ends
-// as things are; nil and "" where it requests none.
+// Approval is the question of the approval that the current attempt requests, and the option with which it would end now; nil and
+// "" if it requests none.
 func (v View) Approval() (approval *playbook.Approval, choice string) {
 	question := v.question()
 	return question.Approval(), v.state.Answers.Choice(question)

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// This file has what an outcome, a page and the end change in a State.
+// This file changes a State: after an outcome, for a page, and at the end.
 
 // page is the current page: successes so far + 1; a sink's is its origin's.
 func (s *State) page(config *Config) int {
@@ -93,8 +93,8 @@ func (s *State) countRead(config *Config, page any) {
 	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).Counted()
 }
 
-// endsBehindSinks moves the end of a call whose sinks are all done to a time, and completes its result. Until then
-// the result, which the sinks see, has the time of the decision.
+// endsBehindSinks completes the result of a call whose sinks are done, and sets the time of its end. Until then the result,
+// which expressions of the sinks read, has the time of the decision.
 func (s *State) endsBehindSinks(config *Config, now time.Time) {
 	if s.head().End == nil {
 		return

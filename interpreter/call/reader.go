@@ -19,7 +19,7 @@ func (c *Call) read() reader {
 	return reader{config: &c.config, requests: &c.requests, keeps: c.keeps, state: &c.state}
 }
 
-// moment is how far the call has come, for what renders its requests.
+// moment is how far the call has come, in the form in which requests are rendered from it.
 func (r reader) moment() request.Moment {
 	s := r.state
 	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.page(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}

@@ -79,7 +79,7 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	c.state.dropHead()
 }
 
-// SinkLeft reports how far the call of the sink that is due has come; another host continues it.
+// SinkLeft records how far the due sink's call has come, for another host to continue it.
 func (c *Call) SinkLeft(sink *Call) {
 	pending := *c.state.head().Sink
 	pending.State = &sink.state

@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// results makes what the decisions of a call come to: its results, errors and waits. It reads the call and
-// changes nothing.
+// results builds what a call returns: results, errors and waits. It reads the call and changes nothing.
 type results struct {
 	config *Config
 	state  *State
@@ -69,8 +68,8 @@ func (r results) truncate(result *interpreter.CallResult, d decided) {
 	}}
 }
 
-// lacks says of a success what its last page lacks by which a policy asks for more. An answer without a body has
-// neither rows nor members.
+// lacks names the member that a policy needs to ask for more and that the last page of a success lacks. An answer without a body
+// has neither rows nor members.
 func (r results) lacks(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.Where()
 	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
@@ -185,7 +184,7 @@ func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
 	return after("", "attempt %d of %d", decision.Count+1, decision.Limit)
 }
 
-// shown is an answer as errors show it.
+// shown is the answer in the form in which errors quote it.
 func (c *Config) shown(answer expression.Value) expression.Value {
 	if c.Step.Secret {
 		return expression.Of(playbook.Hidden)

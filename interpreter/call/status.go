@@ -26,7 +26,7 @@ type View struct {
 	Noted       Noted
 	// Recalls says that what ledgers hold of the call has to be read before it continues.
 	Recalls bool
-	// Stopped says that the call has ended in a way in which it may be continued.
+	// Stopped says that the call was cut off, by a cancel for example, and a later run may continue it.
 	Stopped bool
 	Request request.Request // the one at hand
 	// Failure is the failure of the last attempt, or of a poll that waits for people; nil for none.
@@ -35,8 +35,8 @@ type View struct {
 	// OthersWait is how many seconds the attempts under the same rate limit wait, because a policy has read
 	// that in the last outcome; nil for none.
 	OthersWait *float64
-	// Awaited is the attempt that others answer, Answer what they have said that is not applied yet, and
-	// Reported how far it has come; nil for none.
+	// Awaited is the attempt that people or another system answer. Answer is their answer while it is not applied yet, and
+	// Reported the progress that they have reported. Each is nil if there is none.
 	Awaited  *await.Awaited
 	Answer   *interpreter.Answer
 	Reported *interpreter.ReportedProgress
@@ -71,8 +71,8 @@ func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
 // Traits are the traits of the call's tool, the usual ones where it cannot be known.
 func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
 
-// Status is the status of the call. wait is what its host has it, or a sink of it, wait for, nil for
-// nothing, and until is when that is over.
+// Status is the status of the call. wait is what the call, or its sink, waits for in its host, nil for nothing; until is when that
+// wait is over.
 func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
 	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}
 	if wait == nil {

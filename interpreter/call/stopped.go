@@ -19,16 +19,15 @@ type Stopped struct {
 	Ledger string `json:"ledger,omitempty"`
 	// State is nil where the call has failed, or is not known.
 	State *State `json:"state,omitempty"`
-	// By is set in its place where the state is still with the one that had begun the
-	// call before.
+	// By is set instead of State if the state is still in the workflow that had begun the call: its workflow ID.
 	By string `json:"by,omitempty"`
 }
 
-// TypeNotContinued is the type of the failure of a call whose state cannot be had: it
-// is not begun anew.
+// TypeNotContinued is the type of the failure of a call that should continue and whose state cannot be read. It is not begun
+// anew, because it might write twice.
 const TypeNotContinued = "not_continued"
 
-// fresh reports whether nothing that the call has done is of use to another one.
+// fresh reports whether the call has done nothing that a continuation could use.
 func (s *State) fresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
 }
@@ -86,7 +85,7 @@ func (t Task) StoppedAs(call *Call) Stopped {
 	return stopped
 }
 
-// Continues reports whether a call asks for the same as one that was stopped.
+// Continues reports whether a call makes the same request as a stopped one, so that it may continue it.
 func (t Task) Continues(call *Call, stopped Stopped) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
 }

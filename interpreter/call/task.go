@@ -120,11 +120,11 @@ type Snapshot struct {
 	// By is the workflow ID of the one that had begun the call when it was stopped, for a
 	// call that continues it and does not have its state yet.
 	By string `json:"by,omitempty"`
-	// Until is when the wait of State is over.
+	// Until is when the wait is over that State is in.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Bare is a call without how far it has come: what ledgers know it by.
+// Bare is the call without its state. It is enough to find the call in ledgers.
 func (c Snapshot) Bare(call *Call) Snapshot {
 	c.State, c.Until = nil, time.Time{}
 	if key := call.state.Ledger; key != "" {

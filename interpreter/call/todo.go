@@ -30,7 +30,7 @@ type PendingAttempt struct {
 	// Request is the one of the next page, while the sink of the page before is to
 	// be written; then it becomes the state's.
 	Request *request.Request `json:"request,omitempty"`
-	// Slice is the one that the request begins, nil for the one at hand.
+	// Slice is the slice of time that begins with the request; nil if the request belongs to the current one.
 	Slice *incremental.Slice `json:"slice,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (s *State) head() Todo {
 	return s.Todo[0]
 }
 
-// last is what the call comes to without a failure: an attempt or the end.
+// last is the attempt or the end that follows all else if nothing fails.
 func (s *State) last() Todo {
 	if len(s.Todo) == 0 {
 		return Todo{}
@@ -105,8 +105,8 @@ func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
 	return []Todo{{Wait: wait}, todo}
 }
 
-// behindPage takes up what waits for the sink of a page, unless that is due: the
-// request of the next page, or the failure that the call ends with.
+// behindPage continues with what had to wait for the sink of a page: the request of the next page, or the failure with which the
+// call ends. While the sink is still due it does nothing.
 func (s *State) behindPage() {
 	if sink := s.head().Sink; sink != nil && sink.Page {
 		return
@@ -160,8 +160,8 @@ func (s *State) Failure() *interpreter.ErrorObject {
 	return s.Last.Error
 }
 
-// beyond reports whether the call has come further than a state it had: it has
-// made an attempt, something else comes next, or its sink has begun.
+// beyond reports whether the call has come further than an earlier state of it: it has made an attempt, its sink has begun, or
+// something else is next.
 func (s *State) beyond(before State) bool {
 	head, was := s.head(), before.head()
 	return s.Attempts != before.Attempts || s.Written != before.Written ||

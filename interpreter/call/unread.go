@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// unread says what the answer that ends a call says of more, where no condition has read it; "" for nothing. A policy whose
-// condition reads the answer, and which ends the call, has decided.
+// unread names the sign in the last answer that there are more pages, if no condition reads it; "" if there is none. If a policy
+// that reads the answer ended the call, the author has decided, and nothing is unread.
 func (r results) unread(d decided) string {
 	c, last := r.config, &r.state.Last
 	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.pages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {

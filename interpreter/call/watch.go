@@ -20,16 +20,16 @@ type Observation struct {
 	// Policies are the policies that matched an outcome, the one that decided last; none where
 	// no policy did.
 	Policies []*playbook.Policy
-	// Decided says that Policies are about the outcome of an attempt, whose number is
-	// Attempt, and Repeats that another one follows.
+	// Decided says that Policies ruled on the outcome of an attempt, whose number is Attempt. Repeats says that another attempt
+	// follows.
 	Decided, Repeats bool
 	Attempt          int
 	// Error is the failure that was decided about, nil for a success.
 	Error *interpreter.ErrorObject
 	// Why says in words why a policy that matched does not repeat; "" where it does.
 	Why string
-	// Awaits is the attempt that an answer from outside is awaited for from now on, nil
-	// for none, for as long as Limit says; 0 is for ever.
+	// Awaits is the attempt that waits for an answer from outside from now on, nil for none. It waits as long as Limit, 0
+	// without an end.
 	Awaits *interpreter.AnswerTo
 	Limit  time.Duration
 }
@@ -48,7 +48,7 @@ func (c *Call) show(seen Observation) {
 	}
 }
 
-// seen is what the policies say of an outcome.
+// seen is the observation of a ruling on an outcome.
 func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Observation {
 	seen := Observation{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
 	for _, number := range decision.Matched {
@@ -83,7 +83,7 @@ func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, wo
 	c.explain(evaluated)
 }
 
-// Ahead is what a call comes to behind the sinks that are due, for people.
+// Ahead is what a call does once its due sinks are written, for people.
 type Ahead struct {
 	// Attempt says that the call comes to another attempt by itself, Wait is the wait before it, nil for none.
 	Attempt bool

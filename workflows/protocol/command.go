@@ -5,7 +5,7 @@ import (
 )
 
 // The updates with which people steer a run (docs/how-to/steer-a-run.md).
-// Each takes a Command and answers with a CommandResult; any SDK can send them. They
+// Each takes a CommandInput and answers with a CommandResult; any SDK can send them. They
 // are part of histories, so their names never change.
 const (
 	PauseUpdate    = "pause"

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// RunState is everything with which a run continues as new; kept in workflow history. Each part of a run has its own part of it,
-// which is flat in its JSON.
+// RunState is what a run continues as new with; kept in workflow history. Each part of a run owns one of the embedded
+// structs, whose fields are flat in the JSON.
 type RunState struct {
 	RunFrame
 	RunPath
@@ -21,13 +21,13 @@ type RunState struct {
 	RunPartitions
 	RunMoves
 	Control interpreter.Control `json:"control,omitzero"`
-	// Answered are the last answers from outside.
+	// Answered are the last accepted answers, by which a repeated answer is recognised.
 	Answered []AcceptedAnswer `json:"answered,omitempty"`
 	// Reported is the last report to the parent workflow.
 	Reported WaitReport `json:"reported,omitzero"`
 }
 
-// RunFrame is what all parts of a run know of it.
+// RunFrame is what all parts of a run share.
 type RunFrame struct {
 	// First is the run ID of the first history of the chain, as the server knows it.
 	First  string                `json:"first"`
@@ -36,14 +36,14 @@ type RunFrame struct {
 	// Files are the playbooks of the worker's folder that the run names, as the
 	// validation found them.
 	Files map[string]string `json:"files,omitempty"`
-	// Data is what expressions see.
+	// Data has the workload, vars and results of steps, which expressions read.
 	Data     interpreter.Data `json:"data"`
 	Warnings []string         `json:"warnings,omitempty"`
 	// ValidationWarnings are what validation has warned of when the run began.
 	ValidationWarnings []string `json:"validation_warnings,omitempty"`
 	// Failure is the failure of the run. For a reprocess it is the failure of the first loop that failed.
 	Failure *interpreter.ErrorObject `json:"failure,omitempty"`
-	// StartedAt is when a reprocess started; other runs did at Run.StartedAt.
+	// StartedAt is when a reprocess started. It is zero for other runs, which started at Run.StartedAt.
 	StartedAt time.Time `json:"started_at,omitzero"`
 }
 
@@ -52,7 +52,7 @@ type RunPath struct {
 	// Sinks says which connections of sinks were found on a worker when the run began; nil if none was asked for.
 	Sinks   *interpreter.SinkCheck `json:"sinks,omitempty"`
 	Routing interpreter.Routing    `json:"routing"`
-	// Last is the result of the step with a tool that ended last.
+	// Last is the result of the last ended step that has a tool: the result of a run without output.
 	Last    expression.Value `json:"last,omitzero"`
 	Partial bool             `json:"partial,omitempty"`
 	// Reprocessed counts the loops of a reprocess that have ended.
@@ -74,30 +74,30 @@ type RunStatus struct {
 
 // RunEarlier is what a run keeps for runs that replace it, and has from runs that it replaces.
 type RunEarlier struct {
-	// Work holds the results of calls that a later run in place of this one can take over, including results that it took over itself
-	// included. Earlier are the workflow IDs of the runs that it replaces, the last one first.
+	// Work holds the results of calls that a later run in place of this one can take over, including results that it took over itself.
+	// Earlier are the workflow IDs of the runs that it replaces, the last one first.
 	Work    interpreter.EarlierWork `json:"kept,omitzero"`
 	Earlier []string                `json:"earlier,omitempty"`
 }
 
-// RunNotices is how far the notices of a run are.
+// RunNotices is which notices of a run have been sent.
 type RunNotices struct {
-	// Notified counts the news that the notices of the run have sent, so that each is
-	// sent under another key. Late says that the run took longer than expected.
+	// Notified counts the events that notices have reported, so that each gets an operation key of its own. Late says that
+	// the run has taken longer than expected.
 	Notified int  `json:"notified,omitempty"`
 	Late     bool `json:"late,omitempty"`
 	// Unsent are the notices that are to be sent in the next history.
 	Unsent []UnsentNotice `json:"unsent,omitempty"`
 }
 
-// RunTurns is what a run waits for before it begins.
+// RunTurns is the run's place in queues.
 type RunTurns struct {
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
 }
 
-// RunPartitions is how far a run is with its partitions.
+// RunPartitions is what a run has recorded and claimed of partitions.
 type RunPartitions struct {
 	// Identity says which playbook the run's partition belongs to; "" for a run without one. Noted says that the run is
 	// recorded with the partitions of that playbook.

@@ -16,15 +16,14 @@ import (
 type Input struct {
 	Name     string           `json:"name"`              // of the file, for messages
 	Workload expression.Value `json:"workload,omitzero"` // laid over the playbook's own
-	// Strict says that a failed iteration keeps the run from being completed, as
-	// the playbook's own word does.
+	// Strict makes the run a partial success at best once an iteration has failed, as strict: true of the playbook does.
 	Strict bool `json:"strict,omitempty"`
 	// FullRefresh names the steps that read everything in this run, whatever their states say.
 	FullRefresh []string `json:"full_refresh,omitempty"`
-	// Partition is the key of the one that the run is about; "" for the newest that was complete
-	// when the run was due or began.
+	// Partition is the key of the partition that the run loads; "" for the newest one that was complete when the run was
+	// due or began.
 	Partition string `json:"partition,omitempty"`
-	// Claim is set for a backfill: the partitions that no other one runs meanwhile.
+	// Claim is set for a backfill: the partitions that no other backfill may run meanwhile.
 	Claim *partition.BackfillClaim `json:"claim,omitempty"`
 	// Missing says that the run is a backfill of the partitions that are missing when it begins: the
 	// validation finds them, and they become the keys of its workload and its Claim.
@@ -36,17 +35,16 @@ type Input struct {
 	DeadLetters bool `json:"dead_letters,omitempty"`
 	// NextRetry says that the namespace knows NextRetryAttribute.
 	NextRetry bool `json:"next_retry,omitempty"`
-	// ParentAttempt is set for a run that a step of another run has started.
+	// Called is set for a run that a step of another run has started.
 	Called *ParentAttempt `json:"called,omitempty"`
 	// Reprocess is set for a run that runs iterations of another run again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is set if the run continues from another history, which had grown long; nil for a run that begins.
 	State *RunState `json:"state,omitempty"`
-	// Source is the playbook. It is the last, behind what people look for in Temporal's
-	// UI.
+	// Source is the text of the playbook. It comes last in the JSON because it is long: people look for the fields above
+	// in Temporal's UI.
 	Source string `json:"source"`
-	// Files are the playbooks that it names, by the names of their files: playbooks that
-	// the starter has read, or the parent run.
+	// Files are the texts of the playbooks that it names, by file name, as the starter or the parent run has read them.
 	Files map[string]string `json:"files,omitempty"`
 }
 
@@ -58,18 +56,18 @@ type ParentAttempt struct {
 	Index   *int   `json:"index,omitempty"`
 	Page    int    `json:"page"`
 	Attempt int    `json:"attempt"`
-	// Depth is how many parent runs there are, and Parents are those that wait for this
-	// one, the first one first.
+	// Depth is how many parent runs there are. Parents are the ones that wait for this run, outermost first.
 	Depth   int                  `json:"depth"`
 	Parents []interpreter.Parent `json:"parents,omitempty"`
-	// Tree is the first run's, which bounds how many start.
+	// Tree is the outermost run's: it bounds how many runs may start below it.
 	Tree interpreter.Tree `json:"tree,omitzero"`
 	// ScheduledAt is when the parent run was scheduled.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Key and Lap are as in RunInfo.
 	Key string `json:"key"`
 	Lap string `json:"lap,omitempty"`
-	// Recall is set if an earlier run may have made some of the child run's calls: it asks that run, and takes their results over.
+	// Recall is set if an earlier run may have made some of the child run's calls. The child run asks it, and takes over
+	// their results.
 	Recall *interpreter.Recall `json:"recall,omitempty"`
 }
 
@@ -77,7 +75,7 @@ type ParentAttempt struct {
 // iterations of another run that failed or were cancelled, under that run's keys.
 // Kept in workflow history.
 type Reprocess struct {
-	// Origin is the run, and which of its reprocesses this is.
+	// Origin identifies the run whose iterations run again, and counts its reprocesses.
 	Origin interpreter.RunInfo `json:"origin"`
 	Loops  []ReprocessLoop     `json:"loops"`
 }
@@ -100,8 +98,8 @@ type ReprocessLoop struct {
 // Subset are the positions of elements that are a choice from a collection; kept in
 // workflow history.
 type Subset struct {
-	Indexes []int `json:"indexes"` // of each element, ascending
-	Size    int   `json:"size"`    // of the collection
+	Indexes []int `json:"indexes"` // positions in the collection, ascending
+	Size    int   `json:"size"`    // elements of the whole collection
 }
 
 // Result is how a run ended.
@@ -113,8 +111,8 @@ type StepRecord = interpreter.StepRecord
 // LoopRecord is the part of a StepRecord that only loops have.
 type LoopRecord = interpreter.LoopRecord
 
-// Progress is the answer to ProgressQuery. A playbook fills Steps, a loop the
-// rest.
+// Progress is the answer to ProgressQuery. The workflow of a run fills Steps and the fields about the run, the workflow of
+// a loop the fields about iterations.
 type Progress struct {
 	Steps []StepRecord          `json:"steps,omitempty"`
 	Stats interpreter.LoopStats `json:"stats,omitzero"`
@@ -122,14 +120,14 @@ type Progress struct {
 	Pending []string `json:"pending,omitempty"`
 	// Open are the workflow IDs of the open iterations.
 	Open []string `json:"open,omitempty"`
-	// Active counts the iterations in Open that may make attempts now; a child in Open may have a batch of several.
+	// Active counts the iterations that may make attempts now. It may exceed the length of Open, as one child runs a batch.
 	Active int `json:"active,omitempty"`
 	// Within counts the ended iterations in children that are still open, as far as these children have reported.
 	Within interpreter.LoopStats `json:"within,omitzero"`
 	// Returning counts the iterations whose wait is over and that need a slot again to continue.
 	Returning int `json:"returning,omitempty"`
-	// Waiting counts the iterations that have released their slots while they wait;
-	// NextRetryAt is when the first of them is due.
+	// Waiting counts the iterations that have released their slots while they wait. NextRetryAt is when the first of them
+	// continues.
 	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Awaits says that the iterations' attempts are answered from outside.
@@ -151,7 +149,7 @@ type Progress struct {
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
 	// States are the tickets of visits that are queued for the state of their step, by VisitName.
 	States map[string]queue.Ticket `json:"states,omitempty"`
-	// Moving is what a run waits for that moves its states at its end, nil for nothing.
+	// Moving is what the run waits for while it moves its states at its end; nil if it does not wait.
 	Moving *interpreter.Wait `json:"moving,omitempty"`
 	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
 	// of its own, which is not in Stats yet.
@@ -187,7 +185,7 @@ type LoopInput struct {
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
-	// Control is what people had requested of the run when the loop began.
+	// Control has the pauses and settings that people had requested of the run when the loop began.
 	Control interpreter.Control `json:"control,omitzero"`
 }
 
@@ -212,7 +210,7 @@ type Shard struct {
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
 	// MayLinger says that the loop begins its next shard as soon as this one has only waiting iterations left (it lingers).
-	// SharedWindow is how much of the window and budget other lingering shards use.
+	// Shared is how much of the window and budget other lingering shards use.
 	MayLinger bool         `json:"may_linger,omitempty"`
 	Shared    SharedWindow `json:"shared,omitzero"`
 }
@@ -222,21 +220,20 @@ type Shard struct {
 type CallsInput struct {
 	Calls []call.Snapshot `json:"calls"`
 	Task  Task            `json:"task"`
-	// Ended are the calls that ended in histories before.
+	// Ended are the calls that ended in earlier histories of this workflow.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
-	// LoopCounts has the figures of the loop when the batch began, from which the batch counts on for the failure budget; nil without
-	// a budget.
+	// Known has the loop's figures when the batch began. The batch adds its own to them to find out whether the failure
+	// budget is spent; nil without a budget.
 	Known *interpreter.LoopCounts `json:"known,omitempty"`
-	// MayRelease says that the child releases its slot in the loop's window while all
-	// that it does is wait for long.
+	// MayRelease lets the child release its slot in the loop's window while all of its calls wait for long.
 	MayRelease bool `json:"may_release,omitempty"`
-	// Admitted is how many runs of other playbooks the child may start without a
-	// request. Refused says that there are no more.
+	// Admitted is how many child runs this workflow may start without asking the census of the tree. Refused says that the
+	// tree may start no more.
 	Admitted int  `json:"admitted,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
-	// Control is what people had requested of the run when the child began.
+	// Control has the pauses and settings that people had requested of the run when the child began.
 	Control interpreter.Control `json:"control,omitzero"`
-	// Answered are the last answers from outside.
+	// Answered are the last accepted answers, by which a repeated answer is recognised.
 	Answered []AcceptedAnswer `json:"answered,omitempty"`
 	// Reported is the last report to the parent workflow.
 	Reported WaitReport `json:"reported,omitzero"`

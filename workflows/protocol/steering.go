@@ -16,14 +16,14 @@ type Steering struct {
 	// Resumes says that Control resumes something: calls that were held by a pause continue.
 	Resumes bool            `json:"resumes,omitempty"`
 	Settle  *ItemSettlement `json:"settle,omitempty"`
-	// Then are what people have decided after Settle, in their order.
+	// Then are the decisions after Settle, in their order.
 	Then []ItemSettlement `json:"then,omitempty"`
 	// Run is the workflow ID of the parent run whose Control this is. It is "" for the control of the run that the receiver
 	// belongs to; to a child run that is the run which started it.
 	Run string `json:"run,omitempty"`
 	// Slot grants a child of a loop the slot in the window that it requested.
 	Slot *SlotGrant `json:"slot,omitempty"`
-	// SharedWindow is what the other shards of the loop use.
+	// Shared is what the other shards of the loop use of its window.
 	Shared *SharedWindow `json:"shared,omitempty"`
 }
 
