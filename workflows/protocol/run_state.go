@@ -17,7 +17,7 @@ type RunState struct {
 	RunStatus
 	RunEarlier
 	RunNotices
-	RunTurns
+	RunQueues
 	RunPartitions
 	RunMoves
 	Control interpreter.Control `json:"control,omitzero"`
@@ -90,8 +90,8 @@ type RunNotices struct {
 	Unsent []UnsentNotice `json:"unsent,omitempty"`
 }
 
-// RunTurns is the run's place in queues.
-type RunTurns struct {
+// RunQueues is the run's place in queues.
+type RunQueues struct {
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`

@@ -23,8 +23,8 @@ func (r *run) nesting(step *playbook.Step) *call.Nesting {
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.earlier.before(), r.tree()
-		if r.turns.Ticket != nil {
-			nesting.Queue = r.turns.Ticket.Queue
+		if r.queues.Ticket != nil {
+			nesting.Queue = r.queues.Ticket.Queue
 		}
 	} else if len(nesting.Parents) == 0 {
 		return nil

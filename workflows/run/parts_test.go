@@ -71,7 +71,7 @@ func TestStateIsThatOfItsParts(t *testing.T) {
 		RunStatus:     protocol.RunStatus{Records: []protocol.StepRecord{{Step: "fetch", Visit: 1}}, DeadLetters: 2, Published: interpreter.Running},
 		RunEarlier:    protocol.RunEarlier{Earlier: []string{"before"}},
 		RunNotices:    protocol.RunNotices{Notified: 3, Late: true},
-		RunTurns:      protocol.RunTurns{Ticket: &queue.Ticket{Queue: "q"}},
+		RunQueues:     protocol.RunQueues{Ticket: &queue.Ticket{Queue: "q"}},
 		RunPartitions: protocol.RunPartitions{Identity: "i", Noted: true},
 		RunMoves:      protocol.RunMoves{Pending: []protocol.PendingState{{Step: "fetch"}}},
 	}
@@ -92,25 +92,25 @@ func TestNotices(t *testing.T) {
 	require.Nil(t, r.Failure, "a notice that fails does not fail the run")
 }
 
-func TestTurns(t *testing.T) {
+func TestQueues(t *testing.T) {
 	t.Parallel()
 	r := parts(t)
 	name := queue.Name{Key: "shop"}
-	require.Nil(t, r.turns.waitsForItself(name))
+	require.Nil(t, r.queues.waitsForItself(name))
 	r.controls.Parents = []interpreter.Parent{{Run: "above", Queue: name.ID()}}
-	require.ErrorContains(t, r.turns.waitsForItself(name), "above, which started it, holds the concurrency key")
-	require.False(t, r.turns.skipped())
-	r.turns.Ticket = &queue.Ticket{State: queue.Skipped}
+	require.ErrorContains(t, r.queues.waitsForItself(name), "above, which started it, holds the concurrency key")
+	require.False(t, r.queues.skipped())
+	r.queues.Ticket = &queue.Ticket{State: queue.Skipped}
 	require.True(t, r.wasSkipped())
 
-	waits := &stateTurn{visit: "fetch#1", record: r.visit("fetch", running), Ticket: queue.Ticket{State: queue.Queued, Name: queue.Name{Key: "s"}, By: "other"}}
-	has := &stateTurn{visit: "each#1", record: r.visit("each", running), Ticket: queue.Ticket{State: queue.Granted}}
-	r.turns.visits = []*stateTurn{waits, has}
-	require.Equal(t, map[string]queue.Ticket{"fetch#1": waits.Ticket}, r.turns.queuedVisits())
-	require.Zero(t, r.turns.settle(protocol.CommandInput{Step: "each"}, interpreter.Settlement{Skip: true}))
-	require.Equal(t, 1, r.turns.settle(protocol.CommandInput{}, interpreter.Settlement{Skip: true, By: "ann"}))
+	waits := &stateTicket{visit: "fetch#1", record: r.visit("fetch", running), Ticket: queue.Ticket{State: queue.Queued, Name: queue.Name{Key: "s"}, By: "other"}}
+	has := &stateTicket{visit: "each#1", record: r.visit("each", running), Ticket: queue.Ticket{State: queue.Granted}}
+	r.queues.visits = []*stateTicket{waits, has}
+	require.Equal(t, map[string]queue.Ticket{"fetch#1": waits.Ticket}, r.queues.queuedVisits())
+	require.Zero(t, r.queues.settle(protocol.CommandInput{Step: "each"}, interpreter.Settlement{Skip: true}))
+	require.Equal(t, 1, r.queues.settle(protocol.CommandInput{}, interpreter.Settlement{Skip: true, By: "ann"}))
 	require.ErrorContains(t, waits.skipFailure(), "waits for the state s, which run other holds")
-	require.Empty(t, r.turns.waiting(protocol.CommandInput{}), "what is skipped waits no longer")
+	require.Empty(t, r.queues.waiting(protocol.CommandInput{}), "what is skipped waits no longer")
 }
 
 func TestStatus(t *testing.T) {
@@ -131,7 +131,7 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, interpreter.Skipped, final[len(final)-1].Status)
 	open := r.status.openWaits(nil, r.controls.Control)
 	require.Equal(t, interpreter.Paused, open.Status())
-	r.turns.Ticket, r.controls.Paused = &queue.Ticket{State: queue.Queued}, false
+	r.queues.Ticket, r.controls.Paused = &queue.Ticket{State: queue.Queued}, false
 	open = r.status.openWaits(nil, r.controls.Control)
 	require.Equal(t, interpreter.Queued, open.Status())
 }

@@ -55,7 +55,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	controls.Commands.Open(ctx) // commands that have come have effect before the run begins
-	if next := r.turns.acquireTurn(ctx, branches, r.renew); next != nil {
+	if next := r.queues.acquireSlot(ctx, branches, r.renew); next != nil {
 		return nil, next
 	}
 	if !r.wasSkipped() {
@@ -148,7 +148,7 @@ type run struct {
 
 	status     *status
 	notices    *notices
-	turns      *turns
+	queues     *queues
 	earlier    *earlier
 	partitions *partitions
 	moves      *moves
@@ -162,16 +162,16 @@ func newRun(controls *control.Controls) *run {
 	describe := func(ctx workflow.Context) { r.status.describe(ctx) }
 	publish := func(ctx workflow.Context, requested interpreter.Control) { r.status.publishOpen(ctx, requested) }
 	r.notices = &notices{frame: f, describe: describe}
-	r.turns = &turns{frame: f, describe: describe, publish: publish}
+	r.queues = &queues{frame: f, describe: describe, publish: publish}
 	r.moves = &moves{frame: f, describe: describe}
 	r.partitions = &partitions{frame: f}
 	r.earlier = &earlier{frame: f, visits: v, task: r.task}
 	r.status = &status{
-		frame: f, visits: v, turns: r.turns, routing: &r.Routing,
+		frame: f, visits: v, queues: r.queues, routing: &r.Routing,
 		late: func() bool { return r.notices.Late }, moving: func() *interpreter.Wait { return r.moves.wait },
 	}
 	r.steering = &steering{
-		frame: f, visits: v, turns: r.turns, routing: &r.Routing, paused: r.notices.notifyPaused, describe: describe, publish: publish,
+		frame: f, visits: v, queues: r.queues, routing: &r.Routing, paused: r.notices.notifyPaused, describe: describe, publish: publish,
 	}
 	return r
 }
@@ -222,14 +222,14 @@ func (r *run) load(state protocol.RunState) {
 	r.RunFrame, r.RunPath = state.RunFrame, state.RunPath
 	r.visits.load(state.Records)
 	r.status.RunStatus, r.earlier.RunEarlier, r.notices.RunNotices = state.RunStatus, state.RunEarlier, state.RunNotices
-	r.turns.RunTurns, r.partitions.RunPartitions, r.moves.RunMoves = state.RunTurns, state.RunPartitions, state.RunMoves
+	r.queues.RunQueues, r.partitions.RunPartitions, r.moves.RunMoves = state.RunQueues, state.RunPartitions, state.RunMoves
 }
 
 // state is what load takes.
 func (r *run) state() protocol.RunState {
 	state := protocol.RunState{
 		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
-		RunNotices: r.notices.RunNotices, RunTurns: r.turns.RunTurns, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
+		RunNotices: r.notices.RunNotices, RunQueues: r.queues.RunQueues, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
 		Control: r.controls.Control, Answered: r.controls.Answered, Reported: r.controls.Reported,
 	}
 	state.Records = r.snapshot()
@@ -468,7 +468,7 @@ func (r *run) finish(ctx workflow.Context) (*protocol.Result, error) {
 	r.status.publish(ctx, result.Status)
 	r.countRun(ctx, result)
 	r.partitions.release(ctx)
-	r.turns.releaseTurn(ctx)
+	r.queues.releaseSlot(ctx)
 	r.controls.Answers.Open(ctx) // no step may have begun
 	switch result.Status {
 	case interpreter.Cancelled:
@@ -523,4 +523,4 @@ func (r *run) output(ctx workflow.Context, result *protocol.Result) {
 
 // wasSkipped reports whether the run ended before it began, as its playbook requires or as another
 // backfill runs its partitions.
-func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.turns.skipped() }
+func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.queues.skipped() }

@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// turnRetry is how long a run waits before it requests its turn again, at first and
-	// at most.
-	turnRetry = 2 * time.Minute
-	// mostTurnRetry bounds how long a run waits before it requests its slot again from the
+	// slotRetry is how long a run waits before it requests its slot again for the first time; it then doubles.
+	slotRetry = 2 * time.Minute
+	// mostSlotRetry bounds how long a run waits before it requests its slot again from the
 	// workflow of its key, which may have been terminated meanwhile.
-	mostTurnRetry = time.Hour
+	mostSlotRetry = time.Hour
 	// mostReleases is how often a run that ends has a terminated queue started again, so that
 	// the next run gets its slot: without an end the run itself would never end.
 	mostReleases = 5
 )
 
-// turns is the part of a run that waits for others: for the turn of the run under its concurrency key, and of its visits for the
+// queues is the part of a run that waits for others: for the slot of the run under its concurrency key, and of its visits for the
 // state of their step.
-type turns struct {
+type queues struct {
 	*frame
-	protocol.RunTurns
-	// visits are the turns of visits that need the state of their step, or have it.
-	visits []*stateTurn
-	// again says that people have the run request its turn again.
+	protocol.RunQueues
+	// visits are the slots of visits that need the state of their step, or have it.
+	visits []*stateTicket
+	// again says that people have the run request its slot again.
 	again bool
 	// describe shows the status of the run after a change, and publish publishes it.
 	describe func(workflow.Context)
@@ -42,21 +41,21 @@ type turns struct {
 }
 
 // skipped reports whether the run is not to begin, as others have its key.
-func (q *turns) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
+func (q *queues) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
 
 // queued reports whether the queue of the key has the run wait.
-func (q *turns) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
+func (q *queues) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
 
-// waits reports whether the run has requested its turn and has no answer that lets it begin, or ends it.
-func (q *turns) waits() bool { return q.Ticket.Waits() }
+// waits reports whether the run has requested its slot and has no answer that lets it begin, or ends it.
+func (q *queues) waits() bool { return q.Ticket.Waits() }
 
-func (q *turns) requestAgain() { q.again = true }
+func (q *queues) requestAgain() { q.again = true }
 
-func (q *turns) ticket() *queue.Ticket { return q.Ticket }
+func (q *queues) ticket() *queue.Ticket { return q.Ticket }
 
-// acquireTurn returns when the run may begin, or is not to: because it failed, was
+// acquireSlot returns when the run may begin, or is not to: because it failed, was
 // cancelled or skipped. The error is the one with which it continues as new, as renew says.
-func (q *turns) acquireTurn(ctx, branches workflow.Context, renew func(workflow.Context) error) (next error) {
+func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow.Context) error) (next error) {
 	q.listenToQueues(ctx)
 	if q.book.Concurrency == nil {
 		return nil
@@ -74,12 +73,12 @@ func (q *turns) acquireTurn(ctx, branches workflow.Context, renew func(workflow.
 		q.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
 	q.controls.AwaitAnswers(ctx) // none may be due for long
-	for wait := turnRetry; q.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+	for wait := slotRetry; q.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostSlotRetry) {
 		if next := renew(ctx); next != nil {
 			return next
 		}
 		q.again = false
-		if err := q.requestTurn(branches); err != nil && branches.Err() == nil {
+		if err := q.requestSlot(branches); err != nil && branches.Err() == nil {
 			q.fail(protocol.AttemptError(err))
 			return nil
 		}
@@ -88,9 +87,9 @@ func (q *turns) acquireTurn(ctx, branches workflow.Context, renew func(workflow.
 	return nil
 }
 
-// waitsForItself is the failure of a run that can never get a turn: its parents, which
-// wait for its end, have all turns. It is nil for other runs.
-func (q *turns) waitsForItself(name queue.Name) *interpreter.ErrorObject {
+// waitsForItself is the failure of a run that can never get a slot: its parents, which
+// wait for its end, have all slots. It is nil for other runs.
+func (q *queues) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if q.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
 	}
@@ -107,7 +106,7 @@ func (q *turns) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 		"use another key in the playbook", strings.Join(holders, " and "), name.Key))
 }
 
-// waitsForEver is the failure of a run that would never get its turn, however often
+// waitsForEver is the failure of a run that would never get its slot, however often
 // it is tried.
 func waitsForEver(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
@@ -125,8 +124,8 @@ func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duratio
 	_ = workflow.Await(ctx, func() bool { return over.IsReady() || repeats() || !ticket.Waits() }) // an error is ctx.Err()
 }
 
-// requestTurn requests a turn, or repeats the request.
-func (q *turns) requestTurn(ctx workflow.Context) error {
+// requestSlot requests a slot, or repeats the request.
+func (q *queues) requestSlot(ctx workflow.Context) error {
 	concurrency := q.book.Concurrency
 	request := queue.Request{Member: q.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: q.Ticket.Since}
 	request.Known = q.Ticket.State
@@ -146,26 +145,26 @@ func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to gate.Recipient, 
 }
 
 // member is the run as its queue knows it.
-func (q *turns) member(ctx workflow.Context) queue.Member {
+func (q *queues) member(ctx workflow.Context) queue.Member {
 	return queue.Member{WorkflowID: q.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
 // listenToQueues applies the answers of queues, to the end of the run: a run that has its
-// turn may be replaced.
-func (q *turns) listenToQueues(ctx workflow.Context) {
+// slot may be replaced.
+func (q *queues) listenToQueues(ctx workflow.Context) {
 	gate.OnSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		switch {
 		case answer.RunID != q.member(ctx).RunID:
 		case answer.Visit != "":
-			q.applyStateTurn(ctx, answer)
+			q.applyStateDecision(ctx, answer)
 		case q.Ticket != nil:
-			q.applyTurn(ctx, answer)
+			q.applyDecision(ctx, answer)
 		}
 	})
 }
 
-// applyTurn applies an answer of the queue.
-func (q *turns) applyTurn(ctx workflow.Context, answer queue.Decision) {
+// applyDecision applies an answer of the queue.
+func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 	waited := q.Ticket.State == queue.Queued
 	if !q.Ticket.Apply(answer) {
 		return
@@ -193,19 +192,19 @@ func (q *turns) applyTurn(ctx workflow.Context, answer queue.Decision) {
 	q.describe(ctx)
 }
 
-// showTicket shows in lists of runs whether the run waits for its turn.
-func (q *turns) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
+// showTicket shows in lists of runs whether the run waits for its slot.
+func (q *queues) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
 		gate.Logger(ctx).Warn("cannot write the memo", "error", err)
 	}
 	q.publish(ctx, q.controls.Control)
 }
 
-// releaseTurn releases the run's turn, and returns when the server has the message: a
+// releaseSlot releases the run's slot, and returns when the server has the message: a
 // message that a workflow has not sent when it ends is lost. A run that still waits
-// uses the activity with which it has requested its turn: thousands may be cancelled at
-// once, where only so many have a turn.
-func (q *turns) releaseTurn(ctx workflow.Context) {
+// uses the activity with which it has requested its slot: thousands may be cancelled at
+// once, where only so many have a slot.
+func (q *queues) releaseSlot(ctx workflow.Context) {
 	if q.Ticket != nil && q.Ticket.State != queue.Skipped {
 		leaveQueue(ctx, q.Ticket, q.member(ctx))
 	}

@@ -15,13 +15,13 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// One visit of a step at a time has the state that the step keeps between runs: its turn is that
+// One visit of a step at a time has the state that the step keeps between runs: its slot is that
 // of a queue of its own, by the workflow of concurrency keys. A visit waits for no other queue while it
 // has a state, so that visits never wait for each other in a circle. No run continues as new
-// while a step has not ended, so the turns are no part of what it continues with.
+// while a step has not ended, so the slots are no part of what it continues with.
 
-// stateTurn is the turn of a visit.
-type stateTurn struct {
+// stateTicket is the slot of a visit.
+type stateTicket struct {
 	queue.Ticket
 	visit  string
 	record *protocol.StepRecord
@@ -32,7 +32,7 @@ type stateTurn struct {
 }
 
 // queuedVisits are the tickets of visits that are queued for the state of their step, by name.
-func (q *turns) queuedVisits() map[string]queue.Ticket {
+func (q *queues) queuedVisits() map[string]queue.Ticket {
 	queued := map[string]queue.Ticket{}
 	for _, t := range q.visits {
 		if t.State == queue.Queued {
@@ -43,7 +43,7 @@ func (q *turns) queuedVisits() map[string]queue.Ticket {
 }
 
 // withState makes a visit of a step once it has the state of the step.
-func (q *turns) withState(
+func (q *queues) withState(
 	ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord, visit func() interpreter.CallResult,
 ) interpreter.CallResult {
 	release, failure := q.acquireState(ctx, start, record)
@@ -59,7 +59,7 @@ func (q *turns) withState(
 
 // acquireState returns when the visit has the state of its step, or why it cannot have it. release
 // is called in both cases.
-func (q *turns) acquireState(
+func (q *queues) acquireState(
 	ctx workflow.Context, start interpreter.Start, record *protocol.StepRecord,
 ) (release func(), failure *interpreter.ErrorObject) {
 	if start.Step.Incremental == nil {
@@ -70,13 +70,13 @@ func (q *turns) acquireState(
 		return func() {}, interpreter.ExpressionFailure(q.book, "step "+start.Step.Name, err, workflow.Now(ctx)).Error
 	}
 	name := queue.Name{Key: key, State: true}
-	t := &stateTurn{
+	t := &stateTicket{
 		Ticket: queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.Now(ctx)}, record: record,
 		visit: protocol.VisitName(start.Step.Name, start.Visit),
 	}
 	q.visits = append(q.visits, t)
 	release = func() { q.releaseState(ctx, t) }
-	for wait := turnRetry; t.Waits() && t.skipped == nil && ctx.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+	for wait := slotRetry; t.Waits() && t.skipped == nil && ctx.Err() == nil; wait = min(2*wait, mostSlotRetry) {
 		t.repeats = false
 		if err := q.requestState(ctx, t, start.Step.Incremental.OnConflict); err != nil && ctx.Err() == nil {
 			return release, protocol.AttemptError(err)
@@ -94,14 +94,14 @@ func (q *turns) acquireState(
 }
 
 // visitOf is the visit as its queue knows it.
-func (q *turns) visitOf(ctx workflow.Context, t *stateTurn) queue.Member {
+func (q *queues) visitOf(ctx workflow.Context, t *stateTicket) queue.Member {
 	member := q.member(ctx)
 	member.Visit = t.visit
 	return member
 }
 
 // requestState requests the state, or repeats the request.
-func (q *turns) requestState(ctx workflow.Context, t *stateTurn, conflict playbook.OnConflict) error {
+func (q *queues) requestState(ctx workflow.Context, t *stateTicket, conflict playbook.OnConflict) error {
 	request := queue.Request{Member: q.visitOf(ctx, t), Limit: 1, OnConflict: playbook.ConflictQueue, Started: t.Since, Known: t.State}
 	if conflict == playbook.ConflictFail {
 		request.OnConflict = playbook.ConflictSkip
@@ -109,10 +109,10 @@ func (q *turns) requestState(ctx workflow.Context, t *stateTurn, conflict playbo
 	return sendToQueue(ctx, &t.Ticket, gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "asks for the state of "+t.record.Step), request)
 }
 
-// applyStateTurn applies an answer of the queue of a state. A visit that has ended returns a turn
+// applyStateDecision applies an answer of the queue of a state. A visit that has ended returns a slot
 // that it is given after all: its request has arrived twice.
-func (q *turns) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
-	at := slices.IndexFunc(q.visits, func(t *stateTurn) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
+func (q *queues) applyStateDecision(ctx workflow.Context, answer queue.Decision) {
+	at := slices.IndexFunc(q.visits, func(t *stateTicket) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
 	if at < 0 {
 		if answer.State == queue.Granted {
 			member := q.member(ctx)
@@ -136,7 +136,7 @@ func (q *turns) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
 }
 
 // waitText says of a visit that waits what it waits for.
-func (t *stateTurn) waitText() string {
+func (t *stateTicket) waitText() string {
 	text := "waits for the state " + t.Name.Key
 	if t.By != "" {
 		text += ", which run " + t.By + " holds"
@@ -145,7 +145,7 @@ func (t *stateTurn) waitText() string {
 }
 
 // skipFailure is the failure of a visit that a person skipped while it waited for its state.
-func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
+func (t *stateTicket) skipFailure() *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("step %s: %s (%s)", t.record.Step, t.skipped.SkipText(), t.waitText()),
@@ -154,31 +154,31 @@ func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
 
 // waiting are the tickets of visits that wait for the state of their step; of the one that is named,
 // or of all for "". An iteration waits for none.
-func (q *turns) waiting(command protocol.CommandInput) []*stateTurn {
+func (q *queues) waiting(command protocol.CommandInput) []*stateTicket {
 	if command.Index != nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(q.visits), func(t *stateTurn) bool {
+	return slices.DeleteFunc(slices.Clone(q.visits), func(t *stateTicket) bool {
 		return !t.Waits() || t.skipped != nil || command.Step != "" && command.Step != t.record.Step
 	})
 }
 
 // waitingVisits counts the visits that wait for the state of their step.
-func (q *turns) waitingVisits(command protocol.CommandInput) int { return len(q.waiting(command)) }
+func (q *queues) waitingVisits(command protocol.CommandInput) int { return len(q.waiting(command)) }
 
 // settle has visits that wait for the state of their step request it again, or fail.
-func (q *turns) settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int) {
-	turns := q.waiting(command)
-	for _, t := range turns {
+func (q *queues) settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int) {
+	waiting := q.waiting(command)
+	for _, t := range waiting {
 		if t.repeats = true; settlement.Skip {
 			t.skipped = &settlement
 		}
 	}
-	return len(turns)
+	return len(waiting)
 }
 
 // failure is why the queue has not given the state, nil where it has.
-func (t *stateTurn) failure() *interpreter.ErrorObject {
+func (t *stateTicket) failure() *interpreter.ErrorObject {
 	message := ""
 	switch t.State {
 	case queue.Skipped:
@@ -195,9 +195,9 @@ func (t *stateTurn) failure() *interpreter.ErrorObject {
 }
 
 // releaseState gives the state to the next visit that waits for it, whatever came of this one.
-func (q *turns) releaseState(ctx workflow.Context, t *stateTurn) {
+func (q *queues) releaseState(ctx workflow.Context, t *stateTicket) {
 	if t.failure() == nil {
 		leaveQueue(ctx, &t.Ticket, q.visitOf(ctx, t))
 	}
-	q.visits = slices.DeleteFunc(q.visits, func(other *stateTurn) bool { return other == t })
+	q.visits = slices.DeleteFunc(q.visits, func(other *stateTicket) bool { return other == t })
 }

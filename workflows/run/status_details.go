@@ -35,7 +35,7 @@ func (s *status) describe(ctx workflow.Context) {
 		table.Row(stepCells(ctx, shown, s.live[record])...)
 	}
 	s.publishOpen(ctx, s.controls.Control)
-	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.lateness()+movingText(s.moving())+ticketText(ctx, s.turns.ticket())+table.String()+s.openQuestions()+
+	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.lateness()+movingText(s.moving())+ticketText(ctx, s.queues.ticket())+table.String()+s.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(s.id, protocol.MaxWorkflowID), "`")))
 }
 
@@ -55,7 +55,7 @@ func movingText(wait *interpreter.Wait) string {
 	return fmt.Sprintf("**waits: %s**\n\n", source.Code(wait.Summary, protocol.MaxText))
 }
 
-// ticketText says of a run that waits for its turn what it waits for.
+// ticketText says of a run that waits for its slot what it waits for.
 func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 	if !ticket.Waits() {
 		return ""

@@ -20,7 +20,7 @@ type status struct {
 	*frame
 	*visits
 	protocol.RunStatus
-	turns   turnView
+	queues  queueView
 	routing *interpreter.Routing
 	// late reports whether the run takes longer than expected, and moving is what moves at its end wait for, nil for nothing.
 	late   func() bool
@@ -31,11 +31,11 @@ type status struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// turnView is what is shown of the turns of a run.
-type turnView interface {
+// queueView is what is shown of the slots of a run.
+type queueView interface {
 	// ticket is the ticket of the run, nil where its playbook has no concurrency key.
 	ticket() *queue.Ticket
-	// queued reports whether the run waits for its turn.
+	// queued reports whether the run waits for its slot.
 	queued() bool
 	// queuedVisits are the tickets of visits that wait for the state of their step, by their names.
 	queuedVisits() map[string]queue.Ticket
@@ -63,7 +63,7 @@ func (s *status) openWaits(ctx workflow.Context, requested interpreter.Control) 
 	case requested.Paused:
 		waits.Add(interpreter.Paused, time.Time{})
 		return waits
-	case s.turns.queued():
+	case s.queues.queued():
 		waits.Add(interpreter.Queued, time.Time{})
 		return waits
 	case s.moving() != nil:

@@ -22,7 +22,7 @@ import (
 type steering struct {
 	*frame
 	*visits
-	turns   turnControl
+	queues  queueControl
 	routing *interpreter.Routing
 	// paused notifies others of a pause, describe shows the status of the run after a change, and publish publishes it.
 	paused   func(workflow.Context, protocol.CommandInput)
@@ -30,9 +30,9 @@ type steering struct {
 	publish  func(workflow.Context, interpreter.Control)
 }
 
-// turnControl is what people may do about the turns of a run.
-type turnControl interface {
-	// waits reports whether the run waits for its turn, and requestAgain has it request that again.
+// queueControl is what people may do about the slots of a run.
+type queueControl interface {
+	// waits reports whether the run waits for its slot, and requestAgain has it request that again.
 	waits() bool
 	requestAgain()
 	// waitingVisits is how many of the visits that a command means wait for the state of their step, and settle ends their waits.
@@ -194,7 +194,7 @@ func (s *steering) checkSettle(command protocol.CommandInput) error {
 			return err
 		}
 	}
-	if step == nil && s.turns.waits() || s.turns.waitingVisits(command) > 0 {
+	if step == nil && s.queues.waits() || s.queues.waitingVisits(command) > 0 {
 		return nil
 	}
 	if len(s.controls.Children) > 0 && (step == nil || step.Loop != nil || s.isInChild(step)) {
@@ -306,8 +306,8 @@ func (s *steering) change(
 }
 
 func (s *steering) retryNow(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	if command.Step == "" && s.turns.waits() { // for its turn, and no step has begun
-		s.turns.requestAgain()
+	if command.Step == "" && s.queues.waits() { // for its slot, and no step has begun
+		s.queues.requestAgain()
 		return protocol.CommandResult{Changed: true, Control: s.controls.Control, Ended: 1}, nil
 	}
 	return s.settle(ctx, command, false)
@@ -320,11 +320,11 @@ func (s *steering) skip(ctx workflow.Context, command protocol.CommandInput) (pr
 // settle ends waits: the items are tried again now, or skipped.
 func (s *steering) settle(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
 	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
-	turns := s.turns.settle(command, settlement)
+	settled := s.queues.settle(command, settlement)
 	ended, signalled := s.controls.Apply(ctx, protocol.Steering{Control: s.controls.Control, Settle: &protocol.ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: settlement,
 	}})
-	ended += turns
+	ended += settled
 	return protocol.CommandResult{Changed: ended > 0 || signalled, Control: s.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 

@@ -48,9 +48,9 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) stepEnd {
 			Status: interpreter.StatusSuccess, Meta: interpreter.CallMeta{StartedAt: now, EndedAt: now},
 		}
 	case step.Loop != nil:
-		done.result = r.turns.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
+		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
 	default:
-		done.result = r.turns.withState(ctx, start, record, func() interpreter.CallResult { return r.call(ctx, start, record) })
+		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.call(ctx, start, record) })
 	}
 	done.args = args
 	if !done.result.Failed() {
