@@ -60,6 +60,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--directory", "command.go"}, exitcode.Usage, "--directory: command.go is not a folder"},
 		{[]string{"--playbooks", "/nowhere"}, exitcode.Usage, "--playbooks: stat /nowhere: no such file"},
 		{[]string{"--callback-url", "https://runs.example.com"}, exitcode.Usage, "--callback-url requires REPRISE_SECRET_KEY, the same as for starter serve"},
+		{[]string{"--payload-store", "file:///nowhere/payloads"}, exitcode.Usage, "open the payload store file:///nowhere/payloads: the folder is not a payload store"},
 		{[]string{"--address", "127.0.0.1:1"}, exitcode.NoServer, "no Temporal server responds at 127.0.0.1:1"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
@@ -223,7 +224,7 @@ func TestSpeaksJSON(t *testing.T) {
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
 	lines, stop := startWorker(t, "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-format", "json",
-		"--health-address", "127.0.0.1:0", "--payload-store", "file://"+t.TempDir())
+		"--health-address", "127.0.0.1:0", "--payload-store", "file://"+t.TempDir()+"?create_dir=true")
 	var said struct{ Msg, Namespace, Health string }
 	require.NoError(t, json.Unmarshal([]byte(testenv.Line(t, lines, "that it polls")), &said))
 	require.Equal(t, [2]string{"polling", env.Namespace}, [2]string{said.Msg, said.Namespace})

@@ -12,6 +12,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
+	"reprise/internal/base/payload"
 	"reprise/internal/base/terminal"
 	"reprise/starter/cli"
 	"reprise/starter/session"
@@ -26,6 +27,11 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "setup", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if !check {
+				if err := payload.Prepare(a.Interrupts.Graceful, server.PayloadStore); err != nil {
+					return cli.WithStatus(exitcode.Usage, err)
+				}
+			}
 			return session.WithServer(a, &server, func(ctx context.Context, s *session.Session) error {
 				return Setup(ctx, a.Streams, s, check, output)
 			})

@@ -31,8 +31,10 @@ func openStore(ctx context.Context, address string) (*payload.Store, error) {
 func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
 	removeLeftStores()
 	if address != "" {
-		store, err = openStore(ctx, address)
-		return store, func() {}, err
+		if err = payload.Prepare(ctx, address); err == nil {
+			store, err = payload.Open(ctx, address)
+		}
+		return store, func() {}, cli.WithStatus(exitcode.Usage, err)
 	}
 	path, remove := filepath.Join(filepath.Dir(dbFile), payloadsFolder), func() {}
 	if dbFile == "" {

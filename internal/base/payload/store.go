@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,9 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if err == nil && !found {
 		err = errors.New("it does not exist")
 	}
+	if err == nil && strings.HasPrefix(target, fileScheme) {
+		err = checkMarker(ctx, bucket, strings.Contains(target, createOption+"=true"))
+	}
 	if err != nil && gcerrors.Code(err) != gcerrors.PermissionDenied {
 		_ = bucket.Close()
 		return nil, openError(name, target, err)
@@ -89,13 +93,56 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	return &Store{bucket: bucket, name: name, scripts: scripts}, nil
 }
 
+const (
+	fileScheme = "file://"
+	// createOption is the option of an address that has the folder of a store made.
+	createOption = "create_dir"
+	// marker is what a store in a folder has, so that an empty folder in its place is noticed: where a share is not
+	// mounted, each machine would keep its own values.
+	marker = "reprise-payload-store"
+)
+
+// errNoStore says that a folder is no store.
+var errNoStore = errors.New("the folder is not a payload store: it does not exist, has not been prepared, or what belongs there is not mounted; " +
+	"once for each store: starter setup --payload-store ADDRESS")
+
+// checkMarker makes sure that a folder is a store; with create it becomes one.
+func checkMarker(ctx context.Context, bucket *blob.Bucket, create bool) error {
+	found, err := bucket.Exists(ctx, marker)
+	switch {
+	case err != nil || found:
+		return err
+	case create:
+		return bucket.WriteAll(ctx, marker, []byte("Large values of runs of Reprise are here.\n"), &blob.WriterOptions{BeforeWrite: ownerOnly})
+	}
+	return errNoStore
+}
+
+// Prepare makes the folder of a store, if its address is a folder's, with what tells that it is one. Others are as they
+// are. The error is that of Open.
+func Prepare(ctx context.Context, address string) error {
+	if !strings.HasPrefix(address, fileScheme) {
+		return nil
+	}
+	made, err := url.Parse(address)
+	if err == nil {
+		withDefaults(made, map[string]string{createOption: "true"})
+		address = made.String()
+	}
+	store, err := Open(ctx, address)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
 // Directory is the address of a store in a directory, which is made if need be.
 func Directory(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("find the directory of the payload store: %w", err)
 	}
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String(), nil
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: createOption + "=true"}).String(), nil
 }
 
 // Name is the store's address without anything that could be secret.
@@ -134,7 +181,7 @@ func parse(address string) (target, name, prefix string, err error) {
 		// Readable by its owner alone. A value appears whole or not at all: it is
 		// written beside its place and then renamed.
 		withDefaults(parsed, map[string]string{
-			"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
+			"no_tmp_dir": "true", "metadata": "skip", "dir_file_mode": "0700",
 		})
 		return parsed.String(), name, "", nil
 	case "s3": // the hash is checked here, and not every server sends a checksum
@@ -168,6 +215,9 @@ func openError(name, target string, err error) error {
 				"as the container images are, or use s3:// or file://", name)
 		}
 		return fmt.Errorf("open the payload store %s: unknown scheme %q; %s", name, scheme, examples)
+	}
+	if scheme == "file" && errors.Is(err, fs.ErrNotExist) {
+		err = errNoStore
 	}
 	_, query, _ := strings.Cut(target, "?")
 	if query == "" || !strings.Contains(err.Error(), query) {

@@ -57,7 +57,33 @@ func TestDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	require.Equal(t, address, store.Name())
+	require.Equal(t, address, store.Name()+"?create_dir=true")
+}
+
+// TestFolderHasToBeAStore: a folder that is missing, or empty because nothing is mounted there, is not taken for the store,
+// and nothing is made there.
+func TestFolderHasToBeAStore(t *testing.T) {
+	t.Parallel()
+	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "share", "payloads")
+	for _, path := range []string{empty, missing} {
+		address := "file://" + path
+		_, err := payload.Open(t.Context(), address)
+		require.ErrorContains(t, err, "open the payload store "+address+": the folder is not a payload store: it does not exist, has not been prepared, ")
+		require.ErrorContains(t, err, "starter setup --payload-store ADDRESS")
+	}
+	require.NoDirExists(t, missing)
+	left, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	for _, path := range []string{empty, missing} {
+		require.NoError(t, payload.Prepare(t.Context(), "file://"+path))
+		require.NoError(t, payload.Prepare(t.Context(), "file://"+path), "again")
+		store, err := payload.Open(t.Context(), "file://"+path)
+		require.NoError(t, err)
+		require.NoError(t, store.Ready(t.Context()))
+		require.NoError(t, store.Close())
+	}
+	require.NoError(t, payload.Prepare(t.Context(), ""), "no store needs nothing")
 }
 
 // TestMaxBytes: the variable is read by worker and starter alike.
