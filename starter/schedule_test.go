@@ -331,7 +331,7 @@ workflow:
 func TestLargeSchedule(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{}) // which has no payload store
-	p.store = "file://" + t.TempDir()
+	p.store = "file://" + t.TempDir() + "?create_dir=true"
 	book := p.file("nominal.yaml", nominalBook)
 	load := func(size int) string {
 		return p.file("workload.json", `{"tenant": "a", "large": "`+strings.Repeat("x", size)+`"}`)

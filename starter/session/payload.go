@@ -31,10 +31,11 @@ func openStore(ctx context.Context, address string) (*payload.Store, error) {
 func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
 	removeLeftStores()
 	if address != "" {
-		if err = payload.Prepare(ctx, address); err == nil {
-			store, err = payload.Open(ctx, address)
+		if err = payload.Prepare(ctx, address); err != nil {
+			return nil, func() {}, cli.WithStatus(exitcode.Usage, err)
 		}
-		return store, func() {}, cli.WithStatus(exitcode.Usage, err)
+		store, err = openStore(ctx, address)
+		return store, func() {}, err
 	}
 	path, remove := filepath.Join(filepath.Dir(dbFile), payloadsFolder), func() {}
 	if dbFile == "" {
